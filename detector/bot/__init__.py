@@ -1,0 +1,1 @@
+"""Pull-request comments."""

@@ -1,0 +1,1 @@
+"""The profile run: launch, agent, timeline, attribution, telemetry."""

@@ -1,0 +1,95 @@
+"""What a profile run leaves behind: plain data between the agent (in the user's process) and the offline analysis.
+
+The agent writes files; :mod:`awp_lint.detector.profiling.reader` turns them into these objects; attribution, replay and
+verdicts only ever see these objects, so that tests can make them by hand. All times are ``time.time_ns()`` nanoseconds,
+the clock that Kineto's ``baseTimeNanoseconds`` refers to. Threads are native ids (``threading.get_native_id()``).
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, field
+
+from awp_lint.detector.finding import Mark
+
+
+class WindowKind(enum.Enum):
+    """What was switched on while the window was open."""
+
+    BASELINE = "baseline"  # nothing but the unit's ticks
+    MARKS = "marks"  # marks, no profiler: host_ms and blocked_ms are read here
+    TRACE = "trace"  # marks and torch.profiler: calls, launches, bytes and gpu_ms are read here
+    CENSUS = "census"  # sync-debug hook: waits at lines that no rule flagged
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedMark:
+    """A finding's mark as the agent gets it. ``index`` is its number in the records."""
+
+    index: int
+    finding: str  # the finding's id; "" for a unit loop
+    path: str  # absolute
+    module: str
+    mark: Mark
+    unit: str | None = None  # "step" or "request" where this loop or function counts units
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """One stretch of the run. ``ticks`` are the starts of units that began inside it."""
+
+    kind: WindowKind
+    start_ns: int
+    end_ns: int
+    ticks: tuple[int, ...] = ()
+    trace: str | None = None  # path of the Kineto JSON, for TRACE windows
+    complete: bool = True
+    note: str = ""
+
+
+@dataclass(slots=True)
+class MarkRecords:
+    """Open and close events of marks in one process, in time order within a thread. Parallel lists."""
+
+    time_ns: list[int] = field(default_factory=list)
+    thread: list[int] = field(default_factory=list)
+    mark: list[int] = field(default_factory=list)  # PlannedMark.index
+    opens: list[bool] = field(default_factory=list)
+    dropped: int = 0  # records lost because the ring was full
+
+
+@dataclass(slots=True)
+class ProcessSession:
+    """One process of the run."""
+
+    pid: int
+    parent_pid: int
+    argv: tuple[str, ...]
+    python: str
+    torch: str | None
+    cuda: bool
+    device_uuids: tuple[str, ...]
+    rank: int | None
+    backend: str  # "monitoring", "compiled-in", "settrace" or "none"
+    marks: tuple[PlannedMark, ...]
+    reached: dict[int, int]  # PlannedMark.index → first-execution time, run-wide
+    armed: frozenset[int]  # marks whose code object was found
+    other_copies: dict[int, str]  # mark index → path of another copy of the file that ran
+    windows: tuple[Window, ...]
+    records: MarkRecords
+    stalls_ms: tuple[tuple[str, float], ...] = ()  # (what, how long) for what the agent did to the program
+    errors: tuple[str, ...] = ()
+    clean_exit: bool = True
+
+
+@dataclass(slots=True)
+class Session:
+    """A whole run: the parent's view and every process that had an agent."""
+
+    directory: str
+    command: tuple[str, ...]
+    exit_code: int | None
+    started_ns: int
+    ended_ns: int
+    processes: tuple[ProcessSession, ...]
+    notes: tuple[str, ...] = ()  # lines for the person: injection impossible, no torch, ...

@@ -1,0 +1,1 @@
+"""Which files: walking, screening, sources, caching, parallel work."""

@@ -1,0 +1,1 @@
+"""What the code means: names, values, frequency, calls, library facts."""

@@ -1,0 +1,163 @@
+"""What an expression may be at run time: the value lattice of the semantic model.
+
+``Value()`` is the top element (nothing known). A rule asks :attr:`Value.on_device`, :attr:`Value.is_tensor` and
+:attr:`Value.certainty`; the interpreter in :mod:`awp_lint.detector.semantics.interpret` computes values.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, replace
+
+
+class Kind(enum.Enum):
+    """The classes of run-time object that the rules tell apart."""
+
+    UNKNOWN = "unknown"
+    TENSOR = "tensor"
+    MODULE = "module"  # an nn.Module instance
+    NDARRAY = "ndarray"
+    SCALAR = "scalar"  # Python int, float, bool, complex
+    STRING = "string"
+    NONE = "none"
+    SEQUENCE = "sequence"  # list, tuple, set, ModuleList, torch.Size; `element` joins the items
+    MAPPING = "mapping"  # dict, ModuleDict; `element` joins the values
+    TOKENIZER = "tokenizer"  # tokenizers and processors
+    ENCODING = "encoding"  # what a tokenizer returns (BatchEncoding, BatchFeature)
+    CONFIG = "config"
+    GENERATOR = "generator"  # torch.Generator
+    ITERATOR = "iterator"  # a Python generator or iterator; `element` is what it yields
+    CALLABLE = "callable"  # a function or bound method; `cls` is its dotted name
+    CLASS = "class"  # a class object; `cls` is its dotted name
+    INSTANCE = "instance"  # an object of a known class that is none of the above
+    DEVICE = "device"
+    DTYPE = "dtype"
+    STREAM = "stream"  # CUDA streams and events
+    EXTERNAL = "external"  # a module object (``torch``, ``np``); `cls` is its dotted name
+
+
+class Device(enum.Enum):
+    """Where a tensor lives. AMBIENT follows the model or its inputs: the accelerator, unless the target is a CPU."""
+
+    ACCELERATOR = "accelerator"
+    HOST = "host"
+    AMBIENT = "ambient"
+    UNKNOWN = "unknown"
+
+
+class DTypeClass(enum.Enum):
+    """The class of a tensor's elements."""
+
+    BOOL = "bool"
+    INT = "int"
+    FLOAT = "float"
+    UNKNOWN = "unknown"
+
+
+class Certainty(enum.IntEnum):
+    """How well a fact is founded: by convention or several branches (ASSUMED), or by the code itself (PROVEN)."""
+
+    UNKNOWN = 0
+    ASSUMED = 1
+    PROVEN = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why a value is what it is, for a person: ``returned by self.model(...)``, line 41."""
+
+    line: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """An abstract value. Every field defaults to "not known"."""
+
+    kind: Kind = Kind.UNKNOWN
+    device: Device = Device.UNKNOWN
+    dtype: DTypeClass = DTypeClass.UNKNOWN
+    rank: int | None = None  # number of dimensions; 0 is a 0-d tensor
+    element: Value | None = None  # of sequences, mappings, iterators
+    items: tuple[Value, ...] | None = None  # of tuples whose length is known
+    cls: str | None = None  # dotted name of the class (MODULE, INSTANCE, CLASS) or function (CALLABLE)
+    constant: bool = False  # a literal, or built from literals alone
+    fresh: bool = False  # made by this expression: no alias can exist
+    certainty: Certainty = Certainty.UNKNOWN
+    reasons: tuple[Reason, ...] = ()
+
+    @property
+    def is_tensor(self) -> bool:
+        """A tensor, wherever it lives."""
+        return self.kind is Kind.TENSOR
+
+    @property
+    def on_device(self) -> bool:
+        """A tensor on the accelerator, proven or ambient (not UNKNOWN, not HOST)."""
+        return self.kind is Kind.TENSOR and self.device in (Device.ACCELERATOR, Device.AMBIENT)
+
+    @property
+    def on_host(self) -> bool:
+        """Known to live on the host: a host tensor, an ndarray, a Python object."""
+        if self.kind is Kind.TENSOR:
+            return self.device is Device.HOST
+        return self.kind not in (Kind.UNKNOWN, Kind.MODULE, Kind.ENCODING, Kind.INSTANCE, Kind.SEQUENCE, Kind.MAPPING)
+
+    def because(self, line: int, text: str) -> Value:
+        """The same value with one more reason, newest first, at most four kept."""
+        return replace(self, reasons=(Reason(line, text), *self.reasons)[:4])
+
+
+UNKNOWN = Value()
+
+
+def _same(a: object, b: object, other: object) -> object:
+    return a if a == b else other
+
+
+def join(a: Value, b: Value) -> Value:
+    """The least value that covers both: what holds after two branches meet.
+
+    Kinds that differ give UNKNOWN, with one exception: None joined with anything keeps the other at ASSUMED, because
+    optional arguments and caches are normally present where the hot code runs.
+    """
+    if a == b:
+        return a
+    if a.kind is Kind.NONE or b.kind is Kind.NONE:
+        other = b if a.kind is Kind.NONE else a
+        return replace(other, certainty=min(other.certainty, Certainty.ASSUMED))
+    if a.kind is not b.kind:
+        return UNKNOWN
+    device = a.device
+    certainty = min(a.certainty, b.certainty)
+    if a.device is not b.device:
+        pair = {a.device, b.device}
+        if pair == {Device.ACCELERATOR, Device.AMBIENT}:
+            device = Device.AMBIENT
+        else:
+            device = Device.UNKNOWN
+            certainty = Certainty.UNKNOWN
+    dtype = _same(a.dtype, b.dtype, DTypeClass.UNKNOWN)
+    assert isinstance(dtype, DTypeClass)
+    element = None
+    if a.element is not None and b.element is not None:
+        element = join(a.element, b.element)
+    elif a.element is not None or b.element is not None:
+        # an empty literal on one side says nothing about the items
+        element = a.element or b.element
+    items = None
+    if a.items is not None and b.items is not None and len(a.items) == len(b.items):
+        items = tuple(join(x, y) for x, y in zip(a.items, b.items))
+    return Value(
+        kind=a.kind,
+        device=device,
+        dtype=dtype,
+        rank=a.rank if a.rank == b.rank else None,
+        element=element,
+        items=items,
+        cls=a.cls if a.cls == b.cls else None,
+        constant=a.constant and b.constant,
+        fresh=a.fresh and b.fresh,
+        certainty=certainty,
+        reasons=a.reasons or b.reasons,
+    )
