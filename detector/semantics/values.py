@@ -147,7 +147,7 @@ def join(a: Value, b: Value) -> Value:
         element = a.element or b.element
     items = None
     if a.items is not None and b.items is not None and len(a.items) == len(b.items):
-        items = tuple(join(x, y) for x, y in zip(a.items, b.items))
+        items = tuple(join(x, y) for x, y in zip(a.items, b.items, strict=True))
     return Value(
         kind=a.kind,
         device=device,
