@@ -1,0 +1,64 @@
+"""Unified diffs that ``git apply`` takes, with the findings named behind each hunk's second ``@@``."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Sequence
+
+_NO_NEWLINE = "\\ No newline at end of file\n"
+
+
+def git_lines(text: str) -> list[str]:
+    """Lines as git sees them: only ``\\n`` ends a line (``str.splitlines`` would also cut at form feeds)."""
+    lines = text.split("\n")
+    last = lines.pop()
+    return [*(line + "\n" for line in lines), *([last] if last else [])]
+
+
+def diff_path(path: str) -> str:
+    """The path as it stands in a diff's header: never absolute."""
+    return path.lstrip("/")
+
+
+def unified_diff(
+    path: str, before: str, after: str, label: Callable[[int, int], str] | None = None, context: int = 3
+) -> str:
+    """The diff of one file, or "" when nothing changes.
+
+    ``label(first, last)`` gives the words behind the second ``@@`` for a hunk that changes the 1-based lines
+    ``first`` … ``last`` of ``before``.
+    """
+    if before == after:
+        return ""
+    old, new = git_lines(before), git_lines(after)
+    out = [f"--- a/{diff_path(path)}\n", f"+++ b/{diff_path(path)}\n"]
+    for group in difflib.SequenceMatcher(None, old, new, autojunk=False).get_grouped_opcodes(context):
+        first, last = group[0], group[-1]
+        changed = [op for op in group if op[0] != "equal"]
+        header = f"@@ -{_range(first[1], last[2])} +{_range(first[3], last[4])} @@"
+        words = label(changed[0][1] + 1, max(changed[-1][2], changed[0][1] + 1)) if label and changed else ""
+        out.append(f"{header} {words}".rstrip() + "\n")
+        for tag, i1, i2, j1, j2 in group:
+            if tag == "equal":
+                out += _body(" ", old[i1:i2])
+            else:
+                out += _body("-", old[i1:i2])
+                out += _body("+", new[j1:j2])
+    return "".join(out)
+
+
+def _range(start: int, stop: int) -> str:
+    length = stop - start
+    if length == 1:
+        return str(start + 1)
+    return f"{start + 1 if length else start},{length}"
+
+
+def _body(mark: str, lines: Sequence[str]) -> list[str]:
+    out: list[str] = []
+    for line in lines:
+        out.append(mark + line)
+        if not line.endswith("\n"):
+            out[-1] += "\n"
+            out.append(_NO_NEWLINE)
+    return out

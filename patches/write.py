@@ -1,0 +1,40 @@
+"""Write patched files: only over the very bytes that were scanned, all or nothing a file."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from pathlib import Path
+
+from awp_lint.patches.plan import FilePatch
+
+
+class WriteError(Exception):
+    """A file that was not written; the message is one line and nothing was changed."""
+
+
+def write_patch(patch: FilePatch) -> None:
+    """Replace the file's content atomically, its mode kept. Raises :class:`WriteError`."""
+    path = Path(patch.source.path)
+    try:
+        real = path.resolve(strict=True)  # through a symbolic link, so that the link itself survives
+        if real.read_bytes() != patch.source.raw:
+            raise WriteError(f"{path}: changed since it was scanned; run again")
+        if not os.access(real, os.W_OK):
+            raise WriteError(f"{path}: not writable; nothing was changed")
+        data = patch.source.encode(patch.after)
+        handle, temporary = tempfile.mkstemp(prefix=f".{real.name}.", dir=real.parent)
+        try:
+            with os.fdopen(handle, "wb") as stream:
+                stream.write(data)
+            os.chmod(temporary, real.stat().st_mode & 0o7777)
+            os.replace(temporary, real)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+            raise
+    except OSError as error:
+        raise WriteError(f"{path}: {error.strerror or error}; nothing was changed") from None
+    except UnicodeEncodeError as error:
+        raise WriteError(f"{path}: the patch cannot be written as {patch.source.encoding}: {error.reason}") from None
