@@ -1,6 +1,39 @@
-"""The ``awp-lint`` command."""
+"""The ``awp-lint`` command: from the command line to an exit code.
+
+Nothing heavy is imported here: ``--version`` and ``--help`` need the standard library alone.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+from awp_lint.detector.errors import UsageError
+
+EXIT_CLEAN = 0
+EXIT_FINDINGS = 1
+EXIT_ERROR = 2
 
 
-def main() -> int:
-    """Placeholder until the surface is written."""
-    return 2
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit code; every error is one line on standard error."""
+    from awp_lint.detector.options import build_parser, check_combinations, split_command
+
+    try:
+        own, command = split_command(sys.argv[1:] if argv is None else argv)
+        options = build_parser().parse_args(own)
+        check_combinations(options, command)
+        from awp_lint.detector.commands import run
+
+        return run(options, command)
+    except UsageError as error:
+        print(f"awp-lint: {error}", file=sys.stderr)
+        return EXIT_ERROR
+    except KeyboardInterrupt:
+        print("awp-lint: interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        # the reader (head, less) has gone: nothing more to say to it, and nothing to flush at exit either
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_ERROR

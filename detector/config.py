@@ -152,8 +152,10 @@ def _with_target(path: Path, target: Target, key: str, value: Any) -> Target:
         if value not in DEVICES:
             raise UsageError(f"{path}: {key} must be one of {', '.join(DEVICES)}, not {value!r}")
         return dataclasses.replace(target, device=value)
-    field_name = key.removeprefix("target-")
-    return dataclasses.replace(target, **{field_name: _version(path, key, value)})
+    version = _version(path, key, value)
+    if key == "target-torch":
+        return dataclasses.replace(target, torch=version)
+    return dataclasses.replace(target, transformers=version)
 
 
 def load_settings(

@@ -131,7 +131,7 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class Import:
-    """A module-level import that an edit needs: ``import module [as alias]`` or ``from module import name [as alias]``."""
+    """A module-level import that an edit needs; with ``name``, ``from module import name``."""
 
     module: str
     name: str | None = None
@@ -140,7 +140,7 @@ class Import:
 
 @dataclass(frozen=True, slots=True)
 class Fix:
-    """A rewrite as plain data. ``edits`` lie in the finding's file and do not overlap; ``diff`` is filled in by ``patches``."""
+    """A rewrite as plain data: edits of the finding's file that do not overlap. ``patches`` fills in ``diff``."""
 
     title: str
     safety: Safety

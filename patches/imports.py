@@ -24,11 +24,13 @@ def _present(tree: ast.Module, wanted: Import) -> bool:
                     return True
                 if wanted.alias is None and name.asname is None and name.name.startswith(wanted.module + "."):
                     return True  # ``import torch.nn`` binds ``torch`` too
-        elif isinstance(node, ast.ImportFrom) and wanted.name is not None and node.level == 0:
-            if node.module == wanted.module:
-                for name in node.names:
-                    if name.name == wanted.name and name.asname == wanted.alias:
-                        return True
+        elif (
+            isinstance(node, ast.ImportFrom)
+            and node.level == 0
+            and node.module == wanted.module
+            and any((name.name, name.asname) == (wanted.name, wanted.alias) for name in node.names)
+        ):
+            return True
     return False
 
 

@@ -92,7 +92,9 @@ def plan_file(source: Source, findings: Sequence[Finding]) -> FilePatch:
     def label(first: int, last: int) -> str:
         return "; ".join(hunk_label(f) for lo, hi, f in spans if lo <= last and hi >= first)
 
-    return FilePatch(source, after, tuple(applied), tuple(postponed), unified_diff(source.path, source.text, after, label))
+    return FilePatch(
+        source, after, tuple(applied), tuple(postponed), unified_diff(source.path, source.text, after, label)
+    )
 
 
 def with_diff(finding: Finding, source: Source) -> Finding:

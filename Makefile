@@ -1,0 +1,35 @@
+# Two commands for a newcomer: `make demo` and `make test`. Each sets up what it needs in $(VENV).
+PYTHON ?= python3
+VENV   ?= .venv
+# One release for all machines, so that the figures in benchmarks/results can be repeated.
+TORCH  ?= torch==2.13.0
+BIN     = $(VENV)/bin
+
+.PHONY: demo test check docs clean
+
+demo: $(VENV)/.torch
+	$(BIN)/awp-lint --color auto --exit-zero corpus/apps/chat --profile $(BIN)/python corpus/apps/chat/main.py
+
+test: $(VENV)/.torch
+	$(BIN)/python -m pytest -q tests
+
+check: $(VENV)/.installed
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+docs: $(VENV)/.installed
+	$(BIN)/python -m awp_lint.rules.docs docs/rules
+
+$(VENV)/.installed: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install -q --disable-pip-version-check --upgrade "pip>=24"
+	$(BIN)/python -m pip install -q --disable-pip-version-check -e ".[dev]"
+	touch $@
+
+$(VENV)/.torch: $(VENV)/.installed
+	$(BIN)/python -c "import torch" 2>/dev/null || $(BIN)/python -m pip install -q --disable-pip-version-check "$(TORCH)"
+	touch $@
+
+clean:
+	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache

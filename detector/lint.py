@@ -1,0 +1,271 @@
+"""One run of the linter: scan, price, rank, patch, report, exit code."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import os
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from awp_lint.detector.config import Settings
+from awp_lint.detector.errors import UsageError
+from awp_lint.detector.finding import Finding, Problem
+from awp_lint.detector.project.source import Source
+from awp_lint.detector.reporting.report import Report
+
+if TYPE_CHECKING:
+    from awp_lint.detector.scan import ScanResult
+
+EXIT_CLEAN, EXIT_FINDINGS, EXIT_ERROR = 0, 1, 2
+_FIX_PASSES = 10  # a fix can make room for a postponed one; a rewrite that never settles is a rule's bug
+
+
+def lint(options: argparse.Namespace, settings: Settings, command: Sequence[str] | None) -> int:
+    """Scan (and, with a command, profile), report, and return the exit code of the contract."""
+    started = time.monotonic()
+    result = _scan(options, settings)
+    findings = [f for f in result.findings if f.confidence.order >= settings.confidence.order]
+    suppressed = tuple(f for f in findings if f.suppressed is not None)
+    findings = [f for f in findings if f.suppressed is None]
+    profile: dict[str, Any] | None = None
+    notes: tuple[str, ...] = ()
+    exit_code: int | None = None
+    if command is not None:
+        from awp_lint.detector.profiling.run import profile_findings
+
+        outcome = profile_findings(findings, result.units, command, _run_options(options))
+        findings = [dataclasses.replace(f, evidence=outcome.evidence.get(f.id)) for f in findings]
+        findings += outcome.extra_findings
+        profile, notes, exit_code = outcome.profile, tuple(outcome.notes), outcome.exit_code
+    from awp_lint.patches.ranking import rank
+
+    ranked = rank(findings)
+    problems = list(result.problems)
+    if options.fix:
+        return _fix(options, settings, ranked, problems)
+    read = _Sources()
+    if options.diff:
+        return _diff(options, ranked, problems, read)
+    report = Report(
+        findings=tuple(_with_diffs(ranked, read, problems)),
+        suppressed=suppressed,
+        problems=tuple(problems),
+        target=settings.target,
+        profile=profile,
+        files=result.files,
+        lines=result.lines,
+        seconds=time.monotonic() - started,
+        notes=notes,
+    )
+    _emit(options, report, to_stderr=command is not None)
+    if not options.quiet:
+        print_problems(problems)
+    if command is not None and options.propagate_exit and exit_code is not None:
+        return exit_code
+    return _exit_code(options, report.counted, problems)
+
+
+def explain_finding(options: argparse.Namespace, settings: Settings, path: str, line: int) -> int:
+    """Print every reason behind the findings at one line, hidden ones included."""
+    from awp_lint.detector.reporting import text
+    from awp_lint.detector.reporting.terminal import use_color, write
+    from awp_lint.patches.ranking import rank
+
+    if not Path(path).is_file():
+        raise UsageError(f"{path}: no such file")
+    scope = argparse.Namespace(**{**vars(options), "paths": options.paths or [_project_root(Path(path))]})
+    result = _scan(scope, settings)
+    wanted = Path(path).resolve()
+    found = [f for f in result.findings if Path(f.path).resolve() == wanted and f.span.line <= line <= f.span.end_line]
+    problems: list[Problem] = []
+    report = Report(findings=tuple(_with_diffs(rank(found), _Sources(), problems)), files=result.files)
+    if not found:
+        print(f"{path}:{line}: no finding at any confidence")
+        return EXIT_CLEAN
+    write(text.render(report, verbose=True), sys.stdout, use_color(sys.stdout, options.color))
+    return EXIT_FINDINGS
+
+
+def _project_root(path: Path) -> str:
+    """The outermost package folder around a file: frequency is decided by its callers."""
+    folder = path.resolve().parent
+    while (folder / "__init__.py").exists() and folder.parent != folder:
+        folder = folder.parent
+    return str(folder)
+
+
+def print_problems(problems: Iterable[Problem]) -> None:
+    """One line each on standard error."""
+    for problem in problems:
+        place = problem.path if problem.line is None else f"{problem.path}:{problem.line}"
+        print(f"awp-lint: {place}: {problem.message}", file=sys.stderr)
+
+
+def _exit_code(options: argparse.Namespace, counted: int, problems: Iterable[Problem]) -> int:
+    if any(problem.fatal for problem in problems):
+        return EXIT_ERROR
+    return EXIT_FINDINGS if counted and not options.exit_zero else EXIT_CLEAN
+
+
+def _run_options(options: argparse.Namespace) -> dict[str, Any]:
+    names = ("duration", "max_wait", "warmup", "ready_url", "ready_port", "load", "include_deps", "verbose")
+    return {name: getattr(options, name) for name in names}
+
+
+def _scan(options: argparse.Namespace, settings: Settings) -> ScanResult:
+    from awp_lint.detector.scan import scan
+
+    with _progress(options) as progress:
+        return scan(options.paths or ["."], settings, progress=progress)
+
+
+@contextmanager
+def _progress(options: argparse.Namespace) -> Iterator[Callable[[int, int], None] | None]:
+    """A bar on standard error for scans that a person would wait for; nothing when piped or quiet."""
+    if options.quiet or not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
+        yield None
+        return
+    started = time.monotonic()
+    bar: Any = None
+    task: Any = None
+
+    def update(done: int, total: int) -> None:
+        nonlocal bar, task
+        if bar is None:
+            if time.monotonic() - started < 0.5:
+                return
+            from rich.console import Console
+            from rich.progress import Progress
+
+            bar = Progress(console=Console(stderr=True), transient=True)
+            bar.start()
+            task = bar.add_task("scanning", total=total)
+        bar.update(task, completed=done, total=total)
+
+    try:
+        yield update
+    finally:
+        if bar is not None:
+            bar.stop()
+
+
+class _Sources:
+    """The sources of the files that findings lie in, each read once."""
+
+    def __init__(self) -> None:
+        self._read: dict[str, Source] = {}
+
+    def __call__(self, path: str) -> Source:
+        if path not in self._read:
+            self._read[path] = Source.decode(path, Path(path).read_bytes())
+        return self._read[path]
+
+
+def _with_diffs(findings: Iterable[Finding], read: _Sources, problems: list[Problem]) -> Iterator[Finding]:
+    from awp_lint.patches.plan import with_diff, without_edits
+
+    for finding in findings:
+        if finding.fix is None or not finding.fix.edits:
+            yield finding
+            continue
+        try:
+            yield with_diff(finding, read(finding.path))
+        except (ValueError, SyntaxError, OSError) as error:
+            problems.append(Problem(finding.path, f"no diff for {finding.rule}: {error}", finding.span.line))
+            yield dataclasses.replace(finding, fix=without_edits(finding.fix))
+
+
+def _diff(options: argparse.Namespace, ranked: Sequence[Finding], problems: list[Problem], read: _Sources) -> int:
+    from awp_lint.detector.reporting.terminal import line, use_color, write
+    from awp_lint.patches.plan import plan_files
+
+    try:
+        patches = plan_files(ranked, read, options.unsafe_fixes, options.fix_only)
+    except (ValueError, OSError) as error:
+        raise UsageError(str(error)) from None
+    text = "".join(patch.diff for patch in patches)
+    if options.output:
+        _write_file(options.output, text)
+    elif use_color(sys.stdout, options.color):
+        style = {"+": "green", "-": "red", "@": "cyan"}
+        write((line((row, style.get(row[:1], ""))) for row in text.split("\n")[:-1]), sys.stdout, True)
+    else:
+        sys.stdout.write(text)
+    print_problems(problems)
+    return _exit_code(options, len(patches), problems)
+
+
+def _fix(options: argparse.Namespace, settings: Settings, ranked: Sequence[Finding], problems: list[Problem]) -> int:
+    """Write the fixes, pass after pass, and say what is left."""
+    from awp_lint.patches.plan import plan_files
+    from awp_lint.patches.ranking import rank
+    from awp_lint.patches.write import WriteError, write_patch
+
+    fixed, failed = 0, []
+    remaining: Sequence[Finding] = ranked
+    for _ in range(_FIX_PASSES):
+        try:
+            patches = plan_files(remaining, _Sources(), options.unsafe_fixes, options.fix_only)
+        except (ValueError, OSError) as error:
+            raise UsageError(str(error)) from None
+        patches = [p for p in patches if p.source.path not in failed]
+        if not patches:
+            break
+        for patch in patches:
+            try:
+                write_patch(patch)
+                fixed += len(patch.applied)
+            except WriteError as error:
+                failed.append(patch.source.path)
+                problems.append(
+                    Problem(patch.source.path, str(error).removeprefix(f"{patch.source.path}: "), fatal=True)
+                )
+        result = _scan(options, settings)
+        remaining = rank(
+            f for f in result.findings if f.confidence.order >= settings.confidence.order and f.suppressed is None
+        )
+    if not options.quiet:
+        print(f"{fixed} fixed, {len(remaining)} left", file=sys.stderr)
+    print_problems(problems)
+    return _exit_code(options, len(remaining), problems)
+
+
+def _emit(options: argparse.Namespace, report: Report, to_stderr: bool) -> None:
+    from awp_lint.detector.reporting import json_report, text
+    from awp_lint.detector.reporting.terminal import plain, use_color, write
+
+    if options.format == "json":
+        rendered = json_report.render(report)
+        if options.output:
+            _write_file(options.output, rendered)
+        else:
+            sys.stdout.write(rendered)
+        return
+    if options.statistics:
+        from awp_lint.rules.registry import all_rules
+
+        lines = text.statistics(report, {rule.id: rule.name for rule in all_rules()})
+    else:
+        lines = text.render(report, options.verbose)
+    if options.output:
+        _write_file(options.output, plain(lines))
+        return
+    stream = sys.stderr if to_stderr else sys.stdout
+    write(lines, stream, use_color(stream, options.color))
+
+
+def _write_file(path: str, text: str) -> None:
+    """Write a report whole or not at all."""
+    target = Path(path)
+    partial = target.with_name(target.name + ".part")
+    try:
+        partial.write_text(text, encoding="utf-8", newline="")
+        partial.replace(target)
+    except OSError as error:
+        partial.unlink(missing_ok=True)
+        raise UsageError(f"{path}: the report cannot be written: {error.strerror}") from None

@@ -1,0 +1,164 @@
+"""The command line: what the options are, and where the user's own command begins.
+
+``--profile`` ends our options: the first exact ``--profile`` before any ``--`` splits the line, what follows is the
+user's command, untouched (less one leading ``--``). argparse alone cannot do this for every command.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NoReturn
+
+from awp_lint import __version__
+from awp_lint.detector.config import DEVICES, parse_version
+from awp_lint.detector.errors import UsageError
+
+FORMATS = ("text", "json")
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(message)
+
+
+def split_command(argv: Sequence[str]) -> tuple[list[str], list[str] | None]:
+    """Our own arguments and the user's command (None without ``--profile``).
+
+    Raises :class:`UsageError` for ``--profile=…`` and for ``--profile`` without a command.
+    """
+    for index, word in enumerate(argv):
+        if word == "--":
+            break
+        if word.startswith("--profile="):
+            raise UsageError("write the command after a space: --profile CMD ARG…, not --profile=CMD")
+        if word == "--profile":
+            command = list(argv[index + 1 :])
+            if command[:1] == ["--"]:
+                command = command[1:]
+            if not command:
+                raise UsageError("--profile needs a command: awp-lint --profile python server.py")
+            return list(argv[:index]), command
+    return list(argv), None
+
+
+def _ids(text: str) -> tuple[str, ...]:
+    ids = tuple(part.strip().upper() for part in text.split(",") if part.strip())
+    for name in ids:
+        if not name.startswith("AWP"):
+            raise argparse.ArgumentTypeError(f"{name!r} is no rule id or prefix; they begin with AWP")
+    return ids
+
+
+def _version(text: str) -> tuple[int, int]:
+    try:
+        return parse_version(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no version such as 2.5") from None
+
+
+def _seconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 < value < 10_000_000:
+        raise argparse.ArgumentTypeError(f"{text!r} is no positive number of seconds")
+    return value
+
+
+def _jobs(text: str) -> int:
+    if not text.isdigit() or int(text) > 1024:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of jobs (0: one a core)")
+    return int(text)
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The parser for our own half of the line; the user's command never reaches it."""
+    parser = _Parser(
+        prog="awp-lint",
+        usage="awp-lint [PATH…] [options] [--profile CMD ARG…]",
+        description="Find the lines of PyTorch inference code that waste the accelerator, price them, get the diff.",
+        epilog="Exit code: 0 no findings, 1 findings, 2 wrong use or an error. Docs of one rule: --explain AWP101.",
+        allow_abbrev=False,
+        add_help=False,
+    )
+    add = parser.add_argument
+    add("paths", nargs="*", metavar="PATH", help="files or folders (default: the current folder)")
+
+    rules = parser.add_argument_group("which findings")
+    rules.add_argument("--select", type=_ids, metavar="IDS", help="only these rule ids or prefixes, comma-separated")
+    rules.add_argument("--ignore", type=_ids, metavar="IDS", help="all but these")
+    rules.add_argument("--extend-select", type=_ids, metavar="IDS", help="these too")
+    rules.add_argument("--confidence", choices=("high", "medium", "low"), help="lowest shown (default: medium)")
+
+    report = parser.add_argument_group("report")
+    report.add_argument("--format", choices=FORMATS, default="text", help="default: text")
+    report.add_argument("--output", metavar="FILE", help="where the report goes (default: standard output)")
+    report.add_argument("--statistics", action="store_true", help="counts by rule instead of the findings")
+    report.add_argument("--color", choices=("auto", "always", "never"), default="auto")
+    report.add_argument("--quiet", action="store_true", help="no messages, only the report")
+    report.add_argument("--verbose", action="store_true", help="also hidden details: timings, every note")
+    report.add_argument("--exit-zero", action="store_true", help="exit 0 even with findings")
+
+    patches = parser.add_argument_group("patches")
+    patches.add_argument(
+        "--diff", action="store_true", help="print the patches as one git-applicable diff; write nothing"
+    )
+    patches.add_argument("--fix", action="store_true", help="apply the safe fixes")
+    patches.add_argument(
+        "--unsafe-fixes", action="store_true", help="with --fix or --diff: also fixes that need a condition"
+    )
+    patches.add_argument(
+        "--fix-only", type=_ids, metavar="IDS", default=(), help="with --fix or --diff: only these rules"
+    )
+
+    run = parser.add_argument_group("profile run (before --profile)")
+    run.add_argument("--duration", type=_seconds, default=60.0, metavar="S", help="of a program that does not end (60)")
+    run.add_argument("--max-wait", type=_seconds, default=600.0, metavar="S", help="for the first work (600)")
+    run.add_argument("--warmup", default="auto", metavar="S", help="seconds left out at the start (default: auto)")
+    run.add_argument("--ready-url", metavar="URL", help="the server is ready when this answers")
+    run.add_argument("--ready-port", type=int, metavar="PORT", help="the server is ready when this port accepts")
+    run.add_argument("--load", metavar="CMD", help="load generator, started once the server is ready")
+    run.add_argument("--include-deps", action="store_true", help="findings in libraries count too")
+    run.add_argument("--propagate-exit", action="store_true", help="exit with the profiled command's code")
+
+    target = parser.add_argument_group("what the code will run on")
+    target.add_argument("--target-torch", type=_version, metavar="X.Y")
+    target.add_argument("--target-transformers", type=_version, metavar="X.Y")
+    target.add_argument("--target-device", choices=DEVICES)
+
+    scan = parser.add_argument_group("scan")
+    scan.add_argument("--jobs", type=_jobs, metavar="N", help="worker processes (default: one a core)")
+    scan.add_argument("--no-cache", action="store_true")
+    scan.add_argument("--config", type=Path, metavar="FILE", help="settings file instead of the nearest pyproject.toml")
+    scan.add_argument("--isolated", action="store_true", help="no settings file at all")
+
+    info = parser.add_argument_group("help")
+    info.add_argument("--explain", metavar="ID", help="the page of one rule")
+    info.add_argument("--explain-finding", metavar="FILE:LINE", help="the full reasoning behind the findings at a line")
+    info.add_argument("--list-rules", action="store_true", help="every rule (with --format json: as JSON)")
+    info.add_argument("--show-files", action="store_true", help="the files that would be scanned")
+    info.add_argument("--show-settings", action="store_true", help="the settings in force")
+    info.add_argument("--version", action="version", version=f"awp-lint {__version__}")
+    info.add_argument("-h", "--help", action="help", help="this text")
+    return parser
+
+
+def check_combinations(options: argparse.Namespace, command: Sequence[str] | None) -> None:
+    """Refuse what cannot be meant. Raises :class:`UsageError`."""
+    if command is not None and options.format != "text" and options.output is None:
+        raise UsageError(
+            f"with --profile standard output belongs to the program: give --output FILE with --format {options.format}"
+        )
+    if options.diff and options.fix:
+        raise UsageError("--diff shows and --fix writes: give one of them")
+    if options.unsafe_fixes and not (options.diff or options.fix):
+        raise UsageError("--unsafe-fixes goes with --diff or --fix")
+    if options.warmup != "auto":
+        try:
+            if float(options.warmup) < 0:
+                raise ValueError
+        except ValueError:
+            raise UsageError(f"--warmup takes auto or seconds, not {options.warmup!r}") from None
