@@ -1,0 +1,320 @@
+"""The structure of one definition: its nodes, parents, statements, loops, bindings and writes.
+
+Pure syntax, no names resolved and no values. A definition is a function, a method, a lambda, a nested function or the
+module's top level; nodes of nested definitions belong to those, while decorators, defaults and annotations of a nested
+definition, and the bodies of classes, belong to the definition around it.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import TypeAlias
+
+FunctionNode: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+DefinitionNode: TypeAlias = FunctionNode | ast.Module
+LoopNode: TypeAlias = ast.For | ast.AsyncFor | ast.While | ast.comprehension
+
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+
+#: Methods that change their receiver, besides the in-place tensor methods, which end in an underscore.
+_MUTATORS = frozenset(
+    (
+        *("append", "extend", "insert", "pop", "popleft", "appendleft", "clear", "update", "setdefault", "remove"),
+        *("discard", "add", "sort", "reverse", "put"),
+    )
+)
+
+
+class Definition:
+    """One definition of a file. ``outer`` is the definition around it, ``cls`` the class that holds a method."""
+
+    def __init__(
+        self, node: DefinitionNode, qualname: str, outer: Definition | None, cls: ast.ClassDef | None, prefix: str
+    ) -> None:
+        self.node = node
+        self.qualname = qualname
+        self.outer = outer
+        self.cls = cls
+        self.prefix = prefix  # qualified name of nested definitions, without their own name, "" at top level
+        self.nested: list[Definition] = []
+
+    @cached_property
+    def _tables(self) -> tuple[dict[ast.AST, ast.AST], dict[type[ast.AST], list[ast.AST]], list[FunctionNode]]:
+        parents: dict[ast.AST, ast.AST] = {}
+        by_type: dict[type[ast.AST], list[ast.AST]] = {}
+        inner: list[FunctionNode] = []
+        stack: list[ast.AST] = []
+
+        def push(children: Sequence[ast.AST], parent: ast.AST) -> None:
+            for child in reversed(children):
+                parents[child] = parent
+                stack.append(child)
+
+        push(_own_children(self.node), self.node)
+        while stack:
+            node = stack.pop()
+            kind = type(node)
+            known = by_type.get(kind)
+            if known is None:
+                by_type[kind] = [node]
+            else:
+                known.append(node)
+            if isinstance(node, _FUNCTIONS):
+                inner.append(node)
+                push(_outer_children(node), node)
+            else:
+                push([child for child in ast.iter_child_nodes(node) if not isinstance(child, ast.expr_context)], node)
+        return parents, by_type, inner
+
+    def nodes(self, *types: type[ast.AST]) -> Sequence[ast.AST]:
+        """The nodes of exactly these types, in source order."""
+        by_type = self._tables[1]
+        if len(types) == 1:
+            found = by_type.get(types[0], [])
+        else:
+            found = [node for kind in types for node in by_type.get(kind, ())]
+        return sorted(found, key=_position) if found and hasattr(found[0], "lineno") else found
+
+    def parent(self, node: ast.AST) -> ast.AST | None:
+        """The node around it, None for the definition itself and for nodes of other definitions."""
+        return self._tables[0].get(node)
+
+    def ancestors(self, node: ast.AST) -> Iterator[tuple[ast.AST, ast.AST]]:
+        """Pairs (child, parent), from the node outwards up to the definition."""
+        parents = self._tables[0]
+        child = node
+        while (parent := parents.get(child)) is not None:
+            yield child, parent
+            child = parent
+
+    def statement(self, node: ast.AST) -> ast.stmt:
+        """The statement that holds the node; for the body of a lambda the nearest one around it."""
+        definition: Definition | None = self
+        current: ast.AST = node
+        while definition is not None:
+            while not isinstance(current, ast.stmt):
+                above = definition.parent(current)
+                if above is None:
+                    break
+                current = above
+            if isinstance(current, ast.stmt):
+                return current
+            current, definition = definition.node, definition.outer
+        raise ValueError("the node does not belong to this definition")
+
+    def loops(self, node: ast.AST) -> tuple[LoopNode, ...]:
+        """The loops around the node, innermost first: what runs once an iteration, so not a ``for`` loop's iterable."""
+        found: list[LoopNode] = []
+        skip_from: ast.comprehension | None = None
+        for child, parent in self.ancestors(node):
+            if isinstance(parent, (ast.For, ast.AsyncFor)):
+                if child is not parent.iter and child not in parent.orelse:
+                    found.append(parent)
+            elif isinstance(parent, ast.While):
+                if child not in parent.orelse:
+                    found.append(parent)
+            elif isinstance(parent, ast.comprehension):
+                if child is not parent.iter:
+                    found.append(parent)
+                skip_from = parent
+            elif isinstance(parent, _COMPREHENSIONS):
+                generators = parent.generators
+                before = generators[: generators.index(skip_from)] if skip_from in generators else generators
+                found.extend(reversed(before))
+                skip_from = None
+        return tuple(found)
+
+    @cached_property
+    def _bindings(self) -> dict[str, list[ast.stmt]]:
+        found: dict[str, list[ast.stmt]] = {}
+        has_classes = bool(self._tables[1].get(ast.ClassDef))
+
+        def bind(name: str, node: ast.AST) -> None:
+            if has_classes and self._in_class_body(node):
+                return
+            statement = node if isinstance(node, ast.stmt) else self.statement(node)
+            known = found.setdefault(name, [])
+            if not known or known[-1] is not statement:
+                known.append(statement)
+
+        for node in self.nodes(ast.Name):
+            if isinstance(node, ast.Name) and isinstance(node.ctx, (ast.Store, ast.Del)):
+                bind(node.id, node)
+        for node in self.nodes(ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef):
+            assert isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
+            bind(node.name, node)
+        for node in self.nodes(ast.Import, ast.ImportFrom):
+            assert isinstance(node, (ast.Import, ast.ImportFrom))
+            for alias in node.names:
+                bind(alias.asname or alias.name.partition(".")[0], node)
+        for node in self.nodes(ast.ExceptHandler, ast.MatchAs, ast.MatchStar):
+            if (name := getattr(node, "name", None)) is not None:
+                bind(name, node)
+        for statements in found.values():
+            statements.sort(key=_position)
+        return found
+
+    def _in_class_body(self, node: ast.AST) -> bool:
+        return any(isinstance(parent, ast.ClassDef) and child in parent.body for child, parent in self.ancestors(node))
+
+    def assignments(self, name: str) -> Sequence[ast.stmt]:
+        """The statements that bind the local name, in source order."""
+        return self._bindings.get(name, ())
+
+    @cached_property
+    def parameters(self) -> tuple[str, ...]:
+        """Names of the parameters, in order, ``*args`` and ``**kwargs`` last."""
+        if isinstance(self.node, ast.Module):
+            return ()
+        return parameter_names(self.node.args)
+
+    @cached_property
+    def local_names(self) -> frozenset[str]:
+        """Names that are local here: parameters and bindings, less what ``global`` and ``nonlocal`` take away."""
+        elsewhere = {name for node in self.nodes(ast.Global, ast.Nonlocal) for name in getattr(node, "names", ())}
+        return frozenset((*self.parameters, *self._bindings)) - elsewhere
+
+    @cached_property
+    def _uses(self) -> dict[str, list[ast.Name]]:
+        found: dict[str, list[ast.Name]] = {}
+        for node in self.nodes(ast.Name):
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+                found.setdefault(node.id, []).append(node)
+        for inner in self.nested:
+            hidden = inner.local_names
+            for name, nodes in inner._uses.items():
+                if name not in hidden:
+                    found.setdefault(name, []).extend(nodes)
+        for nodes in found.values():
+            nodes.sort(key=_position)
+        return found
+
+    def uses(self, name: str) -> Sequence[ast.Name]:
+        """The loads of the local name, here and in nested definitions that do not rebind it."""
+        return self._uses.get(name, ())
+
+    def written_in(self, loop: ast.AST) -> frozenset[str]:
+        """Local names and dotted ``self.x`` that may be bound or mutated in the loop's body or header."""
+        found: set[str] = set()
+        roots: list[ast.AST] = [loop]
+        if isinstance(loop, ast.comprehension):
+            above = self.parent(loop)
+            roots = [above] if above is not None else roots
+        elif isinstance(loop, (ast.For, ast.AsyncFor)):
+            roots = [loop.target, *loop.body]
+        elif isinstance(loop, ast.While):
+            roots = [loop.test, *loop.body]
+        for root in roots:
+            for node in ast.walk(root):
+                _collect_writes(node, found)
+        return frozenset(found)
+
+
+def _collect_writes(node: ast.AST, found: set[str]) -> None:
+    """Add the names that this one node binds or mutates."""
+    if isinstance(node, ast.Name):
+        if isinstance(node.ctx, (ast.Store, ast.Del)):
+            found.add(node.id)
+    elif isinstance(node, (ast.Attribute, ast.Subscript)):
+        if isinstance(node.ctx, (ast.Store, ast.Del)):
+            _add_target(node, found)
+    elif isinstance(node, ast.Call):
+        if isinstance(node.func, ast.Attribute):
+            name = node.func.attr
+            if name in _MUTATORS or (name.endswith("_") and not name.endswith("__")):
+                _add_target(node.func.value, found)
+        for keyword in node.keywords:
+            if keyword.arg == "out":
+                _add_target(keyword.value, found)
+    elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        found.add(node.name)
+    elif isinstance(node, (ast.Import, ast.ImportFrom)):
+        found.update(alias.asname or alias.name.partition(".")[0] for alias in node.names)
+    elif isinstance(node, (ast.ExceptHandler, ast.MatchAs, ast.MatchStar)) and node.name:
+        found.add(node.name)
+
+
+def _add_target(node: ast.expr, found: set[str]) -> None:
+    """What ``node.x = …`` or ``node[i] = …`` writes: the root name, and ``self.x`` by its own name."""
+    current = node
+    while isinstance(current, (ast.Attribute, ast.Subscript, ast.Call, ast.Starred)):
+        if isinstance(current, ast.Attribute) and isinstance(current.value, ast.Name) and current.value.id == "self":
+            found.add(f"self.{current.attr}")
+            return
+        current = current.func if isinstance(current, ast.Call) else current.value
+    if isinstance(current, ast.Name):
+        found.add(current.id)
+    elif isinstance(current, (ast.Tuple, ast.List)):
+        for element in current.elts:
+            _add_target(element, found)
+
+
+def _position(node: ast.AST) -> tuple[int, int]:
+    return getattr(node, "lineno", 0), getattr(node, "col_offset", 0)
+
+
+def parameter_names(args: ast.arguments) -> tuple[str, ...]:
+    """Names of all parameters in call order, the starred ones last."""
+    plain = [arg.arg for arg in (*args.posonlyargs, *args.args, *args.kwonlyargs)]
+    return (*plain, *(arg.arg for arg in (args.vararg, args.kwarg) if arg is not None))
+
+
+def _own_children(node: DefinitionNode) -> list[ast.AST]:
+    """What belongs to the definition itself: the body."""
+    if isinstance(node, ast.Lambda):
+        return [node.body]
+    return list(node.body)
+
+
+def _outer_children(node: FunctionNode) -> list[ast.AST]:
+    """What a nested definition leaves to the definition around it: decorators, defaults and annotations."""
+    found: list[ast.AST] = []
+    args = node.args
+    if not isinstance(node, ast.Lambda):
+        found.extend(node.decorator_list)
+        found.extend(
+            a.annotation for a in (*args.posonlyargs, *args.args, *args.kwonlyargs) if a.annotation is not None
+        )
+        if node.returns is not None:
+            found.append(node.returns)
+    found.extend(args.defaults)
+    found.extend(default for default in args.kw_defaults if default is not None)
+    return found
+
+
+def definitions(tree: ast.Module) -> list[Definition]:
+    """All definitions of a file in source order, the module's top level first."""
+    top = Definition(tree, "<module>", None, None, "")
+    found = [top]
+    pending = [top]
+    while pending:
+        outer = pending.pop()
+        for node in outer._tables[2]:
+            cls, prefix = _holder(outer, node)
+            name = "<lambda>" if isinstance(node, ast.Lambda) else node.name
+            inner = Definition(node, prefix + name, outer, cls, prefix + name + ".")
+            outer.nested.append(inner)
+            found.append(inner)
+            pending.append(inner)
+    found[1:] = sorted(found[1:], key=lambda d: _position(d.node))
+    return found
+
+
+def _holder(outer: Definition, node: FunctionNode) -> tuple[ast.ClassDef | None, str]:
+    """The class whose body directly holds the function, and the qualified prefix of its name."""
+    classes: list[str] = []
+    nearest: ast.ClassDef | None = None
+    direct = True
+    for child, parent in outer.ancestors(node):
+        if isinstance(parent, ast.ClassDef):
+            if child not in parent.body:  # a lambda in a decorator or a base
+                continue
+            if not classes and direct:
+                nearest = parent
+            classes.append(parent.name)
+    if isinstance(node, ast.Lambda):
+        nearest = None
+    return nearest, outer.prefix + "".join(f"{name}." for name in reversed(classes))

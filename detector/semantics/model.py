@@ -1,0 +1,277 @@
+"""The semantic model as rules see it: one file and its definitions, facts of the project and values put together.
+
+:class:`FileModel` implements :class:`~awp_lint.detector.semantics.view.FileView`, :class:`FunctionModel`
+:class:`~awp_lint.detector.semantics.view.FunctionView`. Everything is computed when it is first asked for.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
+
+from awp_lint.detector.config import Settings
+from awp_lint.detector.semantics import paths, regions
+from awp_lint.detector.semantics.definition import Definition, DefinitionNode, LoopNode, definitions
+from awp_lint.detector.semantics.entries import entry_frequency
+from awp_lint.detector.semantics.loops import loop_kind
+from awp_lint.detector.semantics.names import FileNames, ScopeNames
+from awp_lint.detector.semantics.outside import Outside, ValueTable
+from awp_lint.detector.semantics.values import UNKNOWN, Kind, Value
+from awp_lint.detector.semantics.view import Frequency, LoopKind, Region, Target
+
+
+class _NoOutside:
+    """A file on its own."""
+
+    def canonical(self, dotted: str) -> str:
+        return dotted
+
+    def is_function(self, dotted: str) -> bool:
+        return False
+
+    def is_class(self, dotted: str) -> bool:
+        return False
+
+    def bases(self, cls: str) -> frozenset[str]:
+        return frozenset((cls,))
+
+    def method(self, cls: str, name: str) -> str | None:
+        return None
+
+    def returns(self, function: str) -> Value | None:
+        return None
+
+    def attribute(self, cls: str, name: str) -> Value | None:
+        return None
+
+    def parameter(self, function: str, name: str) -> Value | None:
+        return None
+
+    def global_value(self, dotted: str) -> Value | None:
+        return None
+
+
+class FileModel:
+    """One parsed file. ``module`` is its dotted name, ``path`` what findings print."""
+
+    def __init__(
+        self,
+        text: str,
+        tree: ast.Module,
+        *,
+        path: str,
+        module: str,
+        is_package: bool,
+        settings: Settings,
+        outside: Outside,
+    ) -> None:
+        self.text = text
+        self.tree = tree
+        self.path = path
+        self.module = module
+        self.settings = settings
+        self.outside = outside
+        self.file_regions = regions.file_regions(path)
+        self._definitions = definitions(tree)
+        self.names = FileNames(self._definitions[0], module, is_package)
+        self._views = {d: FunctionModel(self, d) for d in self._definitions}
+
+    @property
+    def imports(self) -> Mapping[str, str]:
+        """Module-level names bound by imports, to what they mean."""
+        return self.names.imports
+
+    @property
+    def target(self) -> Target:
+        """What the code will run on."""
+        return self.settings.target
+
+    def functions(self) -> Iterator[FunctionModel]:
+        """The definitions in source order, the module's top level first."""
+        return iter(self._views.values())
+
+    def view_of(self, definition: Definition) -> FunctionModel:
+        """The view of one of this file's definitions."""
+        return self._views[definition]
+
+
+class FunctionModel:
+    """One definition with its values, frequencies, regions and names."""
+
+    def __init__(self, file: FileModel, definition: Definition) -> None:
+        self.file = file
+        self.definition = definition
+
+    @property
+    def path(self) -> str:
+        return self.file.path
+
+    @property
+    def module(self) -> str:
+        return self.file.module
+
+    @property
+    def qualname(self) -> str:
+        """Dotted, without ``<locals>``."""
+        return self.definition.qualname
+
+    @property
+    def node(self) -> DefinitionNode:
+        return self.definition.node
+
+    @property
+    def class_name(self) -> str | None:
+        """Dotted name of the class that holds the method."""
+        if self.definition.cls is None:
+            return None
+        scope = self.definition.qualname.rpartition(".")[0]
+        return f"{self.module}.{scope}" if self.module else scope
+
+    @cached_property
+    def class_bases(self) -> frozenset[str]:
+        """Dotted names of all known bases of that class, itself left out."""
+        name = self.class_name
+        if name is None or self.definition.cls is None:
+            return frozenset()
+        own = {q for base in self.definition.cls.bases if (q := self.file.names.qualified(base)) is not None}
+        for base in tuple(own):
+            own |= self.file.outside.bases(base)
+        return frozenset(own | self.file.outside.bases(name)) - {name}
+
+    # structure -----------------------------------------------------------------------------------------------------
+
+    def nodes(self, *types: type[ast.AST]) -> Sequence[ast.AST]:
+        return self.definition.nodes(*types)
+
+    def parent(self, node: ast.AST) -> ast.AST | None:
+        return self.definition.parent(node)
+
+    def statement(self, node: ast.AST) -> ast.stmt:
+        return self.definition.statement(node)
+
+    def loops(self, node: ast.AST) -> tuple[LoopNode, ...]:
+        return self.definition.loops(node)
+
+    def loop_kind(self, loop: ast.AST) -> LoopKind:
+        if not isinstance(loop, (ast.For, ast.AsyncFor, ast.While, ast.comprehension)):
+            return LoopKind.UNKNOWN
+        return loop_kind(loop)
+
+    def assignments(self, name: str) -> Sequence[ast.stmt]:
+        return self.definition.assignments(name)
+
+    def uses(self, name: str) -> Sequence[ast.Name]:
+        return self.definition.uses(name)
+
+    def written_in(self, loop: ast.AST) -> frozenset[str]:
+        return self.definition.written_in(loop)
+
+    def outer(self) -> FunctionModel | None:
+        """The enclosing function's view; the module's top level is nobody's outer view."""
+        outer = self.definition.outer
+        return None if outer is None or outer.outer is None else self.file.view_of(outer)
+
+    # names ---------------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def names(self) -> ScopeNames:
+        """Name resolution as this definition sees it."""
+        return self.file.names.scope(self.definition)
+
+    def qualified(self, node: ast.expr) -> str | None:
+        name = self.names.qualified(node)
+        if name is not None:
+            return self.file.outside.canonical(name)
+        if not isinstance(node, ast.Attribute):
+            return None
+        value = self.value(node.value)
+        if value.kind is Kind.TENSOR:
+            return f"torch.Tensor.{node.attr}"
+        if value.kind is Kind.NDARRAY:
+            return f"numpy.ndarray.{node.attr}"
+        owner = value.cls
+        if owner is None and isinstance(node.value, ast.Name) and node.value.id in ("self", "cls"):
+            owner = self.class_name
+        if owner is None or value.kind in (Kind.CALLABLE, Kind.EXTERNAL):
+            return None
+        return self.file.outside.method(owner, node.attr) or f"{owner}.{node.attr}"
+
+    def targets(self, call: ast.Call) -> tuple[str, ...]:
+        name = self.qualified(call.func)
+        return (name,) if name is not None and self.file.outside.is_function(name) else ()
+
+    # values --------------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def table(self) -> ValueTable | None:
+        """The values of this definition; None until an interpreter is there."""
+        return None
+
+    def value(self, node: ast.expr) -> Value:
+        return UNKNOWN if self.table is None else self.table.value(node)
+
+    # frequency and regions -----------------------------------------------------------------------------------------
+
+    @cached_property
+    def base_frequency(self) -> Frequency:
+        """How often the definition is entered."""
+        outer = self.outer()
+        if outer is not None:
+            return outer.frequency(self.definition.node)
+        return entry_frequency(self.definition, self.class_bases, self.file.file_regions)
+
+    def frequency(self, node: ast.AST) -> Frequency:
+        kinds = [loop_kind(loop) for loop in reversed(self.definition.loops(node))]
+        return paths.inside(self.base_frequency, kinds)
+
+    @cached_property
+    def own_regions(self) -> Region:
+        """Regions that hold for the whole definition, those of the code around it included."""
+        found = self.file.file_regions | regions.definition_regions(self.definition, self.names.qualified)
+        outer = self.outer()
+        if outer is not None:
+            found |= outer.regions(self.definition.node)
+        return found
+
+    def regions(self, node: ast.AST) -> Region:
+        found = self.own_regions
+        qualified: Callable[[ast.expr], str | None] = self.names.qualified
+        for child, parent in self.definition.ancestors(node):
+            found |= regions.block_region(child, parent, qualified)
+        if not found & Region.TIMED and self._beside_clock(node):
+            found |= Region.TIMED
+        return found
+
+    def _beside_clock(self, node: ast.AST) -> bool:
+        if node is self.definition.node:
+            return False
+        statement = self.definition.statement(node)
+        above = self.definition.parent(statement) or self.definition.node
+        for name in ("body", "orelse", "finalbody"):
+            block = getattr(above, name, None)
+            if isinstance(block, list) and statement in block:
+                return regions.near_clock(statement, block)
+        return False
+
+
+def view_of_source(
+    text: str, path: str = "x.py", target: Target | None = None, settings: Settings | None = None
+) -> FileModel:
+    """The view of one source text on its own. Raises :class:`SyntaxError`."""
+    tree = ast.parse(text)
+    chosen = settings or Settings()
+    if target is not None:
+        from dataclasses import replace
+
+        chosen = replace(chosen, target=target)
+    module = path.removesuffix(".py").replace("/", ".").strip(".")
+    return FileModel(
+        text,
+        tree,
+        path=path,
+        module=module,
+        is_package=path.endswith("__init__.py"),
+        settings=chosen,
+        outside=_NoOutside(),
+    )

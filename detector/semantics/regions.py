@@ -1,0 +1,234 @@
+"""What surrounds a statement: inference mode, compiled code, guards, tests, training, timing, error paths.
+
+Decided by syntax and names. A region of a definition (its decorators, its name, its file) holds for all of it; a region
+of a block holds below the ``if``, ``with`` or ``except`` that opens it.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable
+
+from awp_lint.detector.semantics.definition import Definition
+from awp_lint.detector.semantics.view import Region
+
+#: Dotted names of decorators and context managers, to the region they open.
+_OPENERS: dict[str, Region] = {
+    "torch.no_grad": Region.INFERENCE,
+    "torch.inference_mode": Region.INFERENCE,
+    "torch.autograd.no_grad": Region.INFERENCE,
+    "torch.autograd.grad_mode.no_grad": Region.INFERENCE,
+    "torch.autograd.inference_mode": Region.INFERENCE,
+    "torch.compile": Region.COMPILED,
+    "torch._dynamo.optimize": Region.COMPILED,
+    "torch.jit.script": Region.COMPILED,
+    "torch.jit.script_method": Region.COMPILED,
+    "torch.jit.script_if_tracing": Region.COMPILED,
+    "torch.cuda.graph": Region.CAPTURED,
+    "torch.cuda.make_graphed_callables": Region.CAPTURED,
+    "vllm.compilation.decorators.support_torch_compile": Region.COMPILED,
+}
+
+_TEST_PATH = re.compile(
+    r"(^|/)(tests?|testing|unittests?)/|(^|/)(test_[^/]*|[^/]*_test|conftest|testing_utils|testing)\.py$"
+)
+_BENCH_PATH = re.compile(
+    r"(^|/)(benchmarks?|profiling|perf)/|(^|/)(bench(mark)?s?_[^/]*|[^/]*_bench(mark)?|benchmarks?)\.py$"
+)
+_BENCH_NAME = re.compile(
+    r"(^|_)(bench(mark(s|er|ing)?)?|profile|profiling|timeit|warm_?up|latency|throughput|dummy_run|profile_run)(_|$)"
+)
+_TRAIN_NAME = re.compile(
+    r"(^|_)(train|training|training_step|train_step|train_epoch|fit|finetune|fine_tune|backward|train_one_epoch|validation_step)(_|$)|^training_|compute_loss|_loss$|^loss_"
+)
+_TRAIN_PATH = re.compile(
+    r"(^|/)(train(ing|er)?|trainers?|finetune|fine_tuning|losses|loss)(/|\.py$|_[^/]*\.py$)|(^|/)(trainer_[^/]*|train_[^/]*|[^/]*_trainer)\.py$"
+)
+
+_CLOCKS = re.compile(
+    r"^(perf_counter(_ns)?|monotonic(_ns)?|time|time_ns|process_time|elapsed_time|record|default_timer)$"
+)
+_DEBUG_WORDS = re.compile(
+    r"(^|_)(debug(ging)?|verbose|isenabledfor|assert_enabled|enable_debug|log_stats|dump|trace_\w+)(_|$)"
+)
+_EXPORT_WORDS = re.compile(
+    r"is_tracing|is_scripting|is_in_onnx_export|is_exporting|is_jit_tracing|is_torch_fx_proxy|is_torchdynamo_exporting|is_fx_tracing|onnx_trace|exportable|torchscript"
+)
+_COMPILING_WORDS = re.compile(r"is_compiling|is_torchdynamo_compiling|is_dynamo_compiling")
+
+
+def file_regions(path: str) -> Region:
+    """Regions that a whole file stands in, by its path."""
+    found = Region.NONE
+    posix = path.replace("\\", "/")
+    if _TEST_PATH.search(posix):
+        found |= Region.TEST
+    if _BENCH_PATH.search(posix):
+        found |= Region.TIMED
+    if _TRAIN_PATH.search(posix):
+        found |= Region.TRAINING
+    return found
+
+
+def definition_regions(definition: Definition, qualified: Callable[[ast.expr], str | None]) -> Region:
+    """Regions that hold for the whole definition: decorators, its name, what it does."""
+    node = definition.node
+    found = Region.NONE
+    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        for decorator in node.decorator_list:
+            found |= opened_by(decorator, qualified)
+        name = node.name.lower()
+        if name.startswith("test_") or name in ("setup_method", "teardown_method"):
+            found |= Region.TEST
+        if _BENCH_NAME.search(name):
+            found |= Region.TIMED
+        if _TRAIN_NAME.search(name):
+            found |= Region.TRAINING
+        found |= _trains(definition)
+    if definition.cls is not None:
+        for decorator in definition.cls.decorator_list:
+            found |= opened_by(decorator, qualified)
+    return found
+
+
+def _trains(definition: Definition) -> Region:
+    """TRAINING where gradients are computed or applied."""
+    for node in definition.nodes(ast.Call):
+        assert isinstance(node, ast.Call)
+        if isinstance(node.func, ast.Attribute):
+            name = node.func.attr
+            receiver = node.func.value
+            if name == "backward" and not (isinstance(receiver, ast.Name) and receiver.id == "ctx"):
+                return Region.TRAINING
+            if name in ("zero_grad", "unscale_") or (
+                name == "step" and _ends_in(receiver, ("optimizer", "optim", "lr_scheduler"))
+            ):
+                return Region.TRAINING
+    return Region.NONE
+
+
+def _ends_in(node: ast.expr, words: tuple[str, ...]) -> bool:
+    name = node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
+    return name.lower().endswith(words)
+
+
+def opened_by(node: ast.expr, qualified: Callable[[ast.expr], str | None]) -> Region:
+    """The region that a decorator or context manager opens."""
+    target = node.func if isinstance(node, ast.Call) else node
+    name = qualified(target)
+    if name is None:
+        return Region.NONE
+    if name in ("functools.partial",) and isinstance(node, ast.Call) and node.args:
+        return opened_by(node.args[0], qualified)
+    if name == "torch.set_grad_enabled" and isinstance(node, ast.Call) and node.args:
+        first = node.args[0]
+        return Region.INFERENCE if isinstance(first, ast.Constant) and first.value is False else Region.NONE
+    return _OPENERS.get(name, Region.NONE)
+
+
+def block_region(child: ast.AST, parent: ast.AST, qualified: Callable[[ast.expr], str | None]) -> Region:
+    """The region that holds for ``child`` because of where it stands in ``parent``."""
+    if isinstance(parent, (ast.With, ast.AsyncWith)):
+        found = Region.NONE
+        if child in parent.body:
+            for item in parent.items:
+                found |= opened_by(item.context_expr, qualified)
+        return found
+    if isinstance(parent, ast.Assert):
+        return Region.DEBUG
+    if isinstance(parent, ast.Raise):
+        return Region.ERROR
+    if isinstance(parent, ast.ExceptHandler):
+        return Region.FALLBACK | (Region.ERROR if _raises(parent.body) else Region.NONE)
+    if isinstance(parent, ast.If):
+        if child is parent.test:
+            return Region.NONE
+        taken = child in parent.body
+        found = test_region(parent.test, taken)
+        if _raises(parent.body if taken else parent.orelse):
+            found |= Region.ERROR
+        return found
+    if isinstance(parent, ast.IfExp) and child is not parent.test:
+        return test_region(parent.test, child is parent.body)
+    return Region.NONE
+
+
+def _raises(body: list[ast.stmt]) -> bool:
+    return bool(body) and isinstance(body[-1], ast.Raise)
+
+
+def test_region(test: ast.expr, taken: bool) -> Region:
+    """The region of the branch of ``if test:`` (``taken``) or of its ``else`` branch."""
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        return test_region(test.operand, not taken)
+    if isinstance(test, ast.BoolOp):
+        decides = isinstance(test.op, ast.And) == taken  # all parts hold where `and` is taken or `or` is not
+        found = Region.NONE
+        if decides:
+            for part in test.values:
+                found |= test_region(part, taken)
+        return found
+    if isinstance(test, ast.Compare):
+        return _compare_region(test, taken)
+    name = _last_name(test)
+    if name is None:
+        return Region.NONE
+    lowered = name.lower()
+    if lowered in ("training", "is_training", "do_train", "is_train"):
+        return Region.TRAINING if taken else Region.NONE
+    if _DEBUG_WORDS.search(lowered):
+        return Region.DEBUG if taken else Region.NONE
+    if _EXPORT_WORDS.search(lowered):
+        return Region.EXPORT if taken else Region.NONE
+    if _COMPILING_WORDS.search(lowered):
+        return Region.COMPILED if taken else Region.NONE
+    return Region.NONE
+
+
+def _compare_region(test: ast.Compare, taken: bool) -> Region:
+    if len(test.ops) != 1:
+        return Region.NONE
+    left, right = test.left, test.comparators[0]
+    if (
+        isinstance(left, ast.Name)
+        and left.id == "__name__"
+        and isinstance(right, ast.Constant)
+        and right.value == "__main__"
+    ):
+        return Region.MAIN if taken else Region.NONE
+    name = _last_name(left)
+    if name is None:
+        return Region.NONE
+    lowered = name.lower()
+    is_none = isinstance(right, ast.Constant) and right.value is None
+    if lowered in ("labels", "label", "targets", "loss", "loss_fn") and is_none:
+        wants = isinstance(test.ops[0], (ast.IsNot, ast.NotEq))
+        return Region.TRAINING if wants == taken else Region.NONE
+    if "attn_implementation" in lowered or "attention_backend" in lowered:
+        eager = isinstance(right, ast.Constant) and right.value == "eager"
+        same = isinstance(test.ops[0], (ast.Eq, ast.Is))
+        if eager and same == taken:
+            return Region.FALLBACK
+    return Region.NONE
+
+
+def _last_name(node: ast.expr) -> str | None:
+    """``training`` of ``self.training``, ``is_tracing`` of ``torch.jit.is_tracing()``."""
+    if isinstance(node, ast.Call):
+        node = node.func
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return node.id if isinstance(node, ast.Name) else None
+
+
+def near_clock(statement: ast.stmt, block: list[ast.stmt]) -> bool:
+    """Whether a neighbour of the statement, at most two away, reads a clock or records an event: timing code."""
+    index = block.index(statement)
+    for other in block[max(0, index - 2) : index + 3]:
+        for node in ast.walk(other):
+            if isinstance(node, ast.Call) and isinstance(node.func, (ast.Attribute, ast.Name)):
+                name = node.func.attr if isinstance(node.func, ast.Attribute) else node.func.id
+                if _CLOCKS.match(name) and (name != "time" or not node.args):
+                    return True
+    return False
