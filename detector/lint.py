@@ -236,27 +236,47 @@ def _fix(options: argparse.Namespace, settings: Settings, ranked: Sequence[Findi
 
 
 def _emit(options: argparse.Namespace, report: Report, to_stderr: bool) -> None:
-    from awp_lint.detector.reporting import json_report, text
     from awp_lint.detector.reporting.terminal import plain, use_color, write
 
-    if options.format == "json":
-        rendered = json_report.render(report)
+    if options.format != "text":
+        rendered = _machine_format(options.format, report)
         if options.output:
             _write_file(options.output, rendered)
         else:
             sys.stdout.write(rendered)
         return
-    if options.statistics:
-        from awp_lint.rules.registry import all_rules
+    from awp_lint.detector.reporting import text
 
-        lines = text.statistics(report, {rule.id: rule.name for rule in all_rules()})
-    else:
-        lines = text.render(report, options.verbose)
+    lines = text.statistics(report, _rule_names()) if options.statistics else text.render(report, options.verbose)
     if options.output:
         _write_file(options.output, plain(lines))
         return
     stream = sys.stderr if to_stderr else sys.stdout
     write(lines, stream, use_color(stream, options.color))
+
+
+def _machine_format(name: str, report: Report) -> str:
+    if name == "json":
+        from awp_lint.detector.reporting import json_report
+
+        return json_report.render(report)
+    if name == "sarif":
+        from awp_lint.detector.reporting import sarif
+        from awp_lint.rules.docs import explain
+        from awp_lint.rules.registry import all_rules
+
+        pages = {r.id: {"name": r.name, "summary": r.summary, "help": explain(r)} for r in all_rules()}
+        return sarif.render(report, pages)
+    from awp_lint.detector.reporting import ci
+
+    renderers = {"github": ci.github, "gitlab": ci.gitlab, "junit": ci.junit, "markdown": ci.markdown}
+    return renderers[name](report)
+
+
+def _rule_names() -> dict[str, str]:
+    from awp_lint.rules.registry import all_rules
+
+    return {rule.id: rule.name for rule in all_rules()}
 
 
 def _write_file(path: str, text: str) -> None:

@@ -15,7 +15,7 @@ from awp_lint import __version__
 from awp_lint.detector.config import DEVICES, parse_version
 from awp_lint.detector.errors import UsageError
 
-FORMATS = ("text", "json")
+FORMATS = ("text", "json", "sarif", "github", "gitlab", "junit", "markdown")
 
 
 class _Parser(argparse.ArgumentParser):
