@@ -1,0 +1,1 @@
+"""AWP5xx: attention and the KV cache."""

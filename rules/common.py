@@ -1,0 +1,177 @@
+"""What several rules ask: is it hot, does it count, how sure, and how to say it to a person."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+
+from awp_lint.detector.finding import Confidence
+from awp_lint.detector.semantics.values import Certainty, Device, Value
+from awp_lint.detector.semantics.view import Frequency, FunctionView, Level, Region
+
+#: Code that serves nobody: its cost is wanted or does not matter.
+IDLE = Region.TEST | Region.TRAINING | Region.TIMED | Region.DEBUG | Region.ERROR | Region.EXPORT
+
+_EACH = {
+    Level.REQUEST: "once a request",
+    Level.STEP: "at every step",
+    Level.TOKEN: "for every token",
+    Level.LAYER: "in every layer",
+    Level.EXPERT: "for every expert",
+    Level.ITEM: "for every item of the batch",
+    Level.ELEMENT: "for every element",
+    Level.LOOP: "in every pass of the loop",
+}
+_OF = {
+    Level.REQUEST: "request",
+    Level.STEP: "step",
+    Level.TOKEN: "token",
+    Level.LAYER: "layer",
+    Level.EXPERT: "expert",
+    Level.ITEM: "item",
+    Level.ELEMENT: "element",
+    Level.LOOP: "pass",
+}
+
+
+def hot_frequency(view: FunctionView, node: ast.AST) -> Frequency | None:
+    """How often a node runs, where that may matter: None for set-up, once-a-request and code that serves nobody."""
+    if view.regions(node) & IDLE:
+        return None
+    frequency = view.frequency(node)
+    if frequency.known and not frequency.hot:
+        return None
+    return frequency
+
+
+def served_frequency(view: FunctionView, node: ast.AST) -> Frequency | None:
+    """As :func:`hot_frequency`, once a request included."""
+    if view.regions(node) & IDLE:
+        return None
+    frequency = view.frequency(node)
+    if frequency.known and not frequency.served:
+        return None
+    return frequency
+
+
+def judge(frequency: Frequency, *values: Value, cap: Confidence = Confidence.HIGH) -> Confidence:
+    """Everything proven is high, something assumed or ambient is medium, something unknown is low."""
+    sure = min([frequency.certainty, *map(device_certainty, values)])
+    result = {Certainty.PROVEN: Confidence.HIGH, Certainty.ASSUMED: Confidence.MEDIUM}.get(sure, Confidence.LOW)
+    return lower(result, cap)
+
+
+def device_certainty(value: Value) -> Certainty:
+    """How sure it is that a tensor lives on the accelerator."""
+    if not value.on_device:
+        return Certainty.UNKNOWN
+    if value.device is Device.AMBIENT:
+        return min(value.certainty, Certainty.ASSUMED)
+    return value.certainty
+
+
+def lower(*levels: Confidence) -> Confidence:
+    """The least of several confidences."""
+    return min(levels, key=lambda level: level.order)
+
+
+def often(frequency: Frequency) -> str:
+    """How often, in words: ``in every layer of every step``; empty where nothing is known."""
+    if not frequency.known:
+        return ""
+    path = [level for level in frequency.path if level not in (Level.REQUEST, Level.LOOP)]
+    if not path:
+        return _EACH[frequency.path[-1]] if frequency.path else ""
+    words = _EACH[path[-1]]
+    if len(path) > 1:
+        words += f" of every {_OF[path[-2]]}"
+    return words
+
+
+def short(node: ast.AST, limit: int = 60) -> str:
+    """The code of a node on one line, cut where it is long."""
+    text = " ".join(ast.unparse(node).split())
+    return text if len(text) <= limit else text[: limit - 1].rstrip() + "…"
+
+
+def reasons(value: Value, node: ast.AST) -> tuple[str, ...]:
+    """Why a value is what it is, for the finding's ``why``."""
+    kind = {Device.ACCELERATOR: "on the accelerator", Device.AMBIENT: "where the model is"}.get(value.device)
+    if not value.is_tensor or kind is None:
+        return ()
+    first = f"`{short(node)}` is a tensor {kind}"
+    if value.reasons:
+        first += ": " + ", ".join(f"{reason.text} (line {reason.line})" for reason in value.reasons[:2])
+    return (first,)
+
+
+def frequency_reason(frequency: Frequency) -> tuple[str, ...]:
+    """The frequency and the chain that leads to it."""
+    if not frequency.known:
+        return ("how often it runs is not known: no caller was found",)
+    text = f"runs {frequency}"
+    if frequency.chain:
+        text += ": " + " → ".join(f"{frame.function} ({frame.path}:{frame.line})" for frame in frequency.chain)
+    return (text,)
+
+
+def method(call: ast.Call) -> tuple[ast.expr, str] | None:
+    """Receiver and name of ``receiver.name(...)``."""
+    if isinstance(call.func, ast.Attribute):
+        return call.func.value, call.func.attr
+    return None
+
+
+def argument(call: ast.Call, position: int | None, name: str) -> ast.expr | None:
+    """An argument by position or keyword; None where it is missing or hidden behind a star."""
+    for keyword in call.keywords:
+        if keyword.arg == name:
+            return keyword.value
+    if position is not None and position < len(call.args):
+        plain = call.args[: position + 1]
+        if not any(isinstance(a, ast.Starred) for a in plain):
+            return call.args[position]
+    return None
+
+
+def opaque(call: ast.Call) -> bool:
+    """Whether the call has ``*args`` or ``**kwargs``, which may hold anything."""
+    return any(isinstance(a, ast.Starred) for a in call.args) or any(k.arg is None for k in call.keywords)
+
+
+def names_in(node: ast.AST) -> frozenset[str]:
+    """Names that are read in an expression."""
+    return frozenset(n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load))
+
+
+def target_names(target: ast.AST) -> frozenset[str]:
+    """Names that an assignment target binds."""
+    return frozenset(n.id for n in ast.walk(target) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load))
+
+
+def ancestors(view: FunctionView, node: ast.AST) -> Iterator[ast.AST]:
+    """Enclosing nodes within the definition, innermost first."""
+    parent = view.parent(node)
+    while parent is not None:
+        yield parent
+        parent = view.parent(parent)
+
+
+def assigned_name(view: FunctionView, node: ast.AST) -> str | None:
+    """The plain local name that takes the value of an expression: ``name = <node>`` (brackets ignored)."""
+    parent = view.parent(node)
+    if isinstance(parent, ast.Assign) and parent.value is node and len(parent.targets) == 1:
+        target = parent.targets[0]
+        return target.id if isinstance(target, ast.Name) else None
+    if isinstance(parent, ast.AnnAssign | ast.NamedExpr) and parent.value is node:
+        return parent.target.id if isinstance(parent.target, ast.Name) else None
+    return None
+
+
+def loop_body(loop: ast.AST) -> Sequence[ast.AST]:
+    """What runs at every pass of a loop."""
+    if isinstance(loop, ast.While):
+        return [loop.test, *loop.body]
+    if isinstance(loop, ast.For | ast.AsyncFor):
+        return loop.body
+    return [loop]

@@ -1,0 +1,277 @@
+"""Running the rules on one file: one walk, one dispatch, one set of findings.
+
+Every definition's nodes are asked for once, for all rules together. Candidates become findings here: fingerprints,
+precedence, suppressions, marks and scores are made in one place, so that a rule only says what it saw.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from awp_lint.detector.finding import Confidence, Finding, Fix, Mark, MarkKind, Problem, Safety
+from awp_lint.detector.project.source import Source
+from awp_lint.detector.semantics.view import FileView, Frequency, FunctionView, Level
+from awp_lint.rules.base import Candidate, Rule
+from awp_lint.rules.nodemap import Definition, Mismatch, first_line
+from awp_lint.rules.normal import digest, normal_form
+from awp_lint.rules.suppressions import Suppressions
+
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.Module)
+
+# How many times a level repeats, for order only: no figure made from these is ever shown.
+LEVEL_WEIGHT: dict[Level, float] = {
+    Level.REQUEST: 1,
+    Level.STEP: 40,
+    Level.TOKEN: 200,
+    Level.LAYER: 32,
+    Level.EXPERT: 16,
+    Level.ITEM: 8,
+    Level.ELEMENT: 200,
+    Level.LOOP: 8,
+}
+CONFIDENCE_WEIGHT = {Confidence.HIGH: 1.0, Confidence.MEDIUM: 0.5, Confidence.LOW: 0.1}
+
+
+@dataclass(frozen=True, slots=True)
+class RuleRun:
+    """What the rules found in one file.
+
+    ``suppressed`` are findings that a comment silences (their ``suppressed`` holds its reason); ``unused`` are comments
+    that silenced nothing, ``unmapped`` counts candidates whose rewrite was lost because the two syntax trees disagreed.
+    """
+
+    findings: tuple[Finding, ...] = ()
+    suppressed: tuple[Finding, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    unused: tuple[Problem, ...] = ()
+    unmapped: int = 0
+
+
+@dataclass(slots=True)
+class _Hit:
+    rule: Rule
+    candidate: Candidate
+    view: FunctionView
+    also: tuple[str, ...] = ()
+
+
+def run_rules(file: FileView, rules: Sequence[Rule], confidence: Confidence = Confidence.LOW) -> RuleRun:
+    """Run the rules on a file. Findings below ``confidence`` are dropped before any LibCST work.
+
+    Never raises for a rule's fault: a rule that fails on a definition becomes a problem.
+    """
+    raw = file.text.encode("utf-8", "surrogatepass")
+    wanted = [rule for rule in rules if any(word in raw for word in rule.words)]
+    silenced = Suppressions(file.text)
+    problems = [Problem(file.path, message, line) for line, message in silenced.problems]
+    source = Source(path=file.path, text=file.text)
+    hits: list[_Hit] = []
+    if wanted:
+        for view in file.functions():
+            hits.extend(_walk(view, file, wanted, problems))
+    hits = [hit for hit in hits if hit.candidate.confidence.order >= confidence.order]
+    hits = _one_per_place(hits)
+    hits.sort(key=lambda hit: (hit.candidate.node.lineno, hit.candidate.node.col_offset, hit.rule.id))
+    run = _Findings(file, source, silenced, problems)
+    found = [run.finding(hit) for hit in hits]
+    unused = [
+        Problem(file.path, f"unused suppression of {name}", line)
+        for line, name in silenced.unused(rule.id for rule in rules)
+    ]
+    return RuleRun(
+        findings=tuple(f for f in found if f.suppressed is None),
+        suppressed=tuple(f for f in found if f.suppressed is not None),
+        problems=tuple(problems),
+        unused=tuple(unused),
+        unmapped=run.unmapped,
+    )
+
+
+def _walk(view: FunctionView, file: FileView, rules: Sequence[Rule], problems: list[Problem]) -> Iterator[_Hit]:
+    dispatch: dict[type[ast.AST], list[Rule]] = defaultdict(list)
+    for rule in rules:
+        for kind in rule.nodes:
+            dispatch[kind].append(rule)
+    kinds = [kind for kind in dispatch if kind not in _DEFINITIONS]
+    broken: set[str] = set()
+    for node in [view.node, *view.nodes(*kinds)]:
+        for rule in dispatch.get(type(node), ()):
+            if rule.id in broken:
+                continue
+            try:
+                for candidate in rule.candidates(node, view, file):
+                    yield _Hit(rule, candidate, view)
+            except Exception as error:  # a fault of ours must not cost the user the other findings
+                broken.add(rule.id)
+                line = getattr(node, "lineno", None)
+                problems.append(_fault(rule, view, line, error))
+
+
+def _fault(rule: Rule, view: FunctionView, line: int | None, error: Exception) -> Problem:
+    return Problem(view.path, f"{rule.id} failed on {view.qualname}: {type(error).__name__}: {error}", line)
+
+
+def _one_per_place(hits: list[_Hit]) -> list[_Hit]:
+    """Drop what another rule's finding on the same place explains better; its id goes to that finding's ``also``."""
+    by_rule: dict[str, list[_Hit]] = defaultdict(list)
+    for hit in hits:
+        by_rule[hit.rule.id].append(hit)
+    lost: set[int] = set()
+    for winner in hits:
+        for name in winner.rule.over:
+            for loser in by_rule.get(name, ()):
+                if loser is winner or not _explains(winner.candidate, loser.candidate, winner.view is loser.view):
+                    continue
+                lost.add(id(loser))
+                if name not in winner.also:
+                    winner.also = (*winner.also, name)
+    return [hit for hit in hits if id(hit) not in lost]
+
+
+def _explains(winner: Candidate, loser: Candidate, same_view: bool) -> bool:
+    if not same_view:
+        return False
+    return any(node is loser.node for node in (winner.node, *winner.covers))
+
+
+class _Findings:
+    """Turns hits into findings, in source order."""
+
+    def __init__(self, file: FileView, source: Source, silenced: Suppressions, problems: list[Problem]) -> None:
+        self.file = file
+        self.source = source
+        self.silenced = silenced
+        self.problems = problems
+        self.unmapped = 0
+        self._seen: Counter[tuple[str, str, str]] = Counter()
+        self._definitions: dict[int, Definition] = {}
+
+    def finding(self, hit: _Hit) -> Finding:
+        rule, candidate, view = hit.rule, hit.candidate, hit.view
+        code = normal_form(candidate.node, header_only=True)
+        place = (rule.id, view.qualname, code)
+        ordinal = self._seen[place]
+        self._seen[place] += 1
+        statement = view.statement(candidate.node)
+        first, last = header_lines(statement)
+        line, column, end_line, end_column = _extent(candidate.node)
+        reason = self.silenced.reason((rule.id, *hit.also), min(first, line), max(last, line))
+        return Finding(
+            id=digest(rule.id, self.file.module or self.file.path, view.qualname, code, str(ordinal)),
+            rule=rule.id,
+            name=rule.name,
+            path=self.file.path,
+            span=self.source.span(line, column, end_line, end_column),
+            function=view.qualname,
+            message=f"{candidate.message}; {candidate.action}.",
+            why=candidate.why,
+            root_cause=rule.root_cause,
+            frequency=str(candidate.frequency),
+            confidence=candidate.confidence,
+            mark=_mark(rule, candidate, view),
+            chain=candidate.frequency.chain,
+            group=digest(rule.id, view.qualname.rpartition(".")[2], normal_form(statement, header_only=True)),
+            also=hit.also,
+            related=candidate.related,
+            score=_score(rule, candidate),
+            suppressed=reason,
+            fix=self._fix(hit) if reason is None else None,
+        )
+
+    def _fix(self, hit: _Hit) -> Fix:
+        manual = Fix(title=hit.candidate.action, safety=Safety.MANUAL)
+        if not hit.rule.rewrites():
+            return manual
+        definition = self._definitions.get(id(hit.view))
+        if definition is None:
+            definition = self._definitions[id(hit.view)] = Definition(hit.view, self.file, self.source)
+        definition.imports.clear()
+        try:
+            fix = hit.rule.rewrite(hit.candidate, definition)
+        except Mismatch:
+            self.unmapped += 1
+            return manual
+        except Exception as error:  # as in the walk
+            self.problems.append(_fault(hit.rule, hit.view, hit.candidate.node.lineno, error))
+            return manual
+        if fix is None:
+            return manual
+        return replace(fix, imports=(*fix.imports, *sorted(definition.imports, key=str)))
+
+
+def header_lines(statement: ast.stmt) -> tuple[int, int]:
+    """First and last line of a statement, of its header only where it has a block."""
+    first = first_line(statement)
+    body = getattr(statement, "body", None)
+    if isinstance(body, list) and body:
+        return first, max(statement.lineno, first_line(body[0]) - 1)
+    return first, statement.end_lineno or statement.lineno
+
+
+def _extent(node: ast.expr | ast.stmt) -> tuple[int, int, int, int]:
+    """Where a finding starts and ends: compound statements are shown by their header."""
+    end_line, end_column = node.end_lineno or node.lineno, node.end_col_offset or node.col_offset
+    if isinstance(node, ast.For | ast.AsyncFor):
+        end_line, end_column = node.iter.end_lineno or node.lineno, node.iter.end_col_offset or node.col_offset
+    elif isinstance(node, ast.While | ast.If):
+        end_line, end_column = node.test.end_lineno or node.lineno, node.test.end_col_offset or node.col_offset
+    elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        prefix = {ast.FunctionDef: 4, ast.AsyncFunctionDef: 10, ast.ClassDef: 6}[type(node)]
+        end_line, end_column = node.lineno, node.col_offset + prefix + len(node.name.encode())
+    elif isinstance(node, ast.With | ast.AsyncWith):
+        item = node.items[-1].optional_vars or node.items[-1].context_expr
+        end_line, end_column = item.end_lineno or node.lineno, item.end_col_offset or node.col_offset
+    return node.lineno, node.col_offset, end_line, end_column
+
+
+def _mark(rule: Rule, candidate: Candidate, view: FunctionView) -> Mark:
+    kind = candidate.mark or rule.mark
+    node: ast.AST = candidate.node
+    if kind is MarkKind.STATEMENT and isinstance(node, ast.expr):
+        statement = view.statement(node)
+        if not hasattr(statement, "body"):
+            node = statement
+    if kind is MarkKind.FUNCTION and isinstance(view.node, ast.FunctionDef | ast.AsyncFunctionDef):
+        node = view.node
+    if isinstance(node, ast.stmt) and kind is MarkKind.STATEMENT:
+        line, column, end_line, end_column = _extent(node)
+    else:
+        line, column = getattr(node, "lineno", 1), getattr(node, "col_offset", 0)
+        end_line, end_column = getattr(node, "end_lineno", line), getattr(node, "end_col_offset", column)
+    return Mark(
+        kind=kind,
+        line=line,
+        column=column,
+        end_line=end_line,
+        end_column=end_column,
+        function=view.qualname,
+        function_line=_function_line(view.node),
+        expects=rule.event,
+    )
+
+
+def _function_line(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.Module) -> int:
+    if isinstance(node, ast.Module):
+        return 1
+    return node.lineno if isinstance(node, ast.Lambda) else first_line(node)
+
+
+def _score(rule: Rule, candidate: Candidate) -> float:
+    frequency = candidate.frequency
+    weight = frequency_weight(frequency)
+    return weight * rule.cost_us * CONFIDENCE_WEIGHT[candidate.confidence]
+
+
+def frequency_weight(frequency: Frequency) -> float:
+    """How often, as one number for ordering: set-up far below a request, unknown like a request."""
+    if not frequency.known:
+        return 1.0
+    if not frequency.path:
+        return 0.01
+    weight = 1.0
+    for level in frequency.path:
+        weight *= LEVEL_WEIGHT[level]
+    return weight

@@ -1,0 +1,1 @@
+"""AWP4xx: CUDA graphs and compilation."""

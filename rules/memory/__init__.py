@@ -1,0 +1,1 @@
+"""AWP6xx: memory and transfers."""

@@ -1,0 +1,1 @@
+"""AWP1xx: reads of device values that make the host wait."""
