@@ -1,7 +1,7 @@
 """What a loop goes over, told from the names it uses: layers, steps, tokens, rows, requests, …
 
 A loop's kind is decided by words: the identifiers of its iterable (``self.layers``, ``range(batch_size)``) and of its
-target. The tables hold one word a kind; a word is matched against the underscore-separated pieces of an identifier.
+target, and, where they leave it open, by what its body does. The tables hold one pattern a kind, for whole identifiers.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 from awp_lint.detector.semantics.definition import LoopNode
 from awp_lint.detector.semantics.view import Level, LoopKind
@@ -31,135 +32,168 @@ LEVELS: dict[LoopKind, Level | None] = {
 
 _FIXED_LIMIT = 16  # a literal range up to this is a constant number of repetitions, no frequency of its own
 
-#: Whole identifiers of iterables (any piece of a dotted chain), lower case.
+
+def _pattern(*alternatives: str) -> re.Pattern[str]:
+    return re.compile("|".join(alternatives))
+
+
+#: Identifiers of iterables, lower case, in order of precedence.
 _ITERABLES: tuple[tuple[LoopKind, re.Pattern[str]], ...] = (
-    (LoopKind.EXPERTS, re.compile(r"(num_|n_|local_|hit_|active_)*experts?(_hit|_ids|_idx|_mask)?|expert_hit|n_routed_experts")),
+    (LoopKind.EXPERTS, _pattern(r"((num|n|local|hit|active|routed)_)*experts?(_hit|_ids|_idx|_mask)?", "expert_.*")),
     (
         LoopKind.STEPS,
-        re.compile(
-            r"(\w+_)?timesteps?|(num_)?(inference|denoising|sampling|diffusion|ode|euler)_steps|(\w+_)?sigmas|sampling_sigmas"
-            r"|(num_|n_|max_)?steps|(num_|n_)frames|frames"
+        _pattern(
+            r"(\w+_)?timesteps?",
+            r"(num_)?(inference|denoising|sampling|diffusion|ode|euler)_steps",
+            r"(\w+_)?sigmas",
+            r"(num_|n_|max_|total_)?steps",
+            r"(num_|n_)?frames",
         ),
     ),
     (
         LoopKind.TOKENS,
-        re.compile(
-            r"max_(new_)?tokens(_to_generate)?|max_new\w*|max_(gen|generation|decode|output)_(len|length|tokens|steps)"
-            r"|num_(new_|gen_|generated_|output_)?tokens_to_generate|(n|num)_(new|output|generate)_?tokens|gen_len(gth)?|max_decode_len"
+        _pattern(
+            r"max_(new_)?tokens(_to_generate)?",
+            r"max_new\w*",
+            r"max_(gen|generation|decode|output|target|length)_?(len|length|tokens|steps)?",
+            r"(n|num)_(new|output|generated?|gen)_?tokens(_to_generate)?",
+            r"gen(eration)?_len(gth)?",
         ),
     ),
     (
         LoopKind.LAYERS,
-        re.compile(
-            r"(\w+_)?layers?(_list|_module)?|(\w+_)?blocks?|num_(hidden_)?layers|n_layers?|depth|h|(\w+_)?resnets|resblocks|(\w+_)?stages?"
-            r"|attentions|(down|up)samplers?|(\w+_)?convs\d*|(\w+_)?mlps|motion_modules|(\w+_)?bottlenecks|levels|kv_caches"
+        _pattern(
+            r"(\w+_)?layers?(_list|_module|_types)?",
+            r"(\w+_)?(blocks?|resnets|stages?|mlps|bottlenecks|attentions|upsamplers|downsamplers|convs\d*)",
+            r"n(um)?_(hidden_)?layers?",
+            "depth|h|resblocks|motion_modules|kv_caches",
         ),
     ),
+    (LoopKind.EPOCHS, _pattern(r"(num_|n_|max_|total_)?(train_)?epochs?", "max_train_steps")),
     (
         LoopKind.REQUESTS,
-        re.compile(
-            r"(\w+_)?requests?(_queue)?|(\w+_)?reqs|(\w+_)?queue|prompts?|conversations?|dialogs|messages|questions|queries|(\w+_)?sentences"
-            r"|(\w+_)?texts|documents|docs|(\w+_)?(data)?loader|dataset|seq_groups?(_metadata_list)?"
+        _pattern(
+            r"(\w+_)?(requests?|reqs|req_ids|queue|sentences|texts|prompts|questions|conversations|messages)",
+            r"prompt|documents|docs|dialogs|dataset|(\w+_)?(data_?)?loader|seq_groups?(_metadata_list)?",
         ),
     ),
     (
         LoopKind.BATCH,
-        re.compile(
-            r"batch(_size|_sz|es|_dim|_idx)?|bs|bsz|b|(num_|n_)(seqs|samples|rows|reqs|requests|prompts|sequences|images|videos|beams)|num_return_sequences"
-            r"|(\w+_)?(images|videos|audios?|samples|examples|rows|sequences|beams)|input_ids|hidden_states|logits|token_ids_list"
+        _pattern(
+            r"batch(_size|_sz|es|_dim|_idx)?|bs|bsz|b",
+            r"(num|n)_(seqs|samples|rows|reqs|requests|prompts|sequences|images|videos|beams)",
+            "num_return_sequences|input_ids|hidden_states|logits|token_ids_list",
+            r"(\w+_)?(images|videos|audios?|samples|examples|rows|sequences|beams)",
         ),
     ),
-    (LoopKind.EPOCHS, re.compile(r"(num_|n_|max_|total_)?(train_)?epochs?|max_train_steps")),
-    (LoopKind.FILES, re.compile(r"(\w+_)?(files|paths|filenames|dirs)|glob|rglob|iterdir|listdir|walk|scandir")),
-    (LoopKind.RETRIES, re.compile(r"(max_|num_|n_)?(retries|attempts|tries|trials)")),
+    (
+        LoopKind.FILES,
+        _pattern(r"(\w+_)?(files|paths|filenames|dirs)", "glob|rglob|iterdir|listdir|walk|scandir|iglob"),
+    ),
+    (LoopKind.RETRIES, _pattern(r"(max_|num_|n_)?(retries|attempts|tries|trials)")),
     (
         LoopKind.ELEMENTS,
-        re.compile(r"(seq|sequence|src|tgt|kv|q|context|cur)_?len(gth)?s?|seqlen|height|width|h_|w_|num_(tokens|patches|pixels|points)|vocab_size|tolist|flatten"),
+        _pattern(
+            r"(seq|sequence|src|tgt|kv|q|context|cur)_?len(gth)?s?",
+            "seqlen|height|width|vocab_size|tolist|flatten",
+            "num_(tokens|patches|pixels|points)",
+        ),
     ),
-)  # fmt: skip
+)
 
 #: Names of loop targets, used where the iterable says nothing.
 _TARGETS: tuple[tuple[LoopKind, re.Pattern[str]], ...] = (
-    (LoopKind.EXPERTS, re.compile(r"expert(_\w+)?")),
+    (LoopKind.EXPERTS, _pattern(r"expert(_\w+)?")),
+    (LoopKind.LAYERS, _pattern(r"(\w+_)?(layer|block|blk|resnet|attn|(up|down)sampler)(_module|_idx|_id|_index)?")),
+    (LoopKind.STEPS, _pattern(r"(time)?step(_idx|_index)?", r"frame(_idx)?")),
+    (LoopKind.TOKENS, _pattern(r"(new_)?token(_idx|_pos)?", "cur_pos")),
+    (LoopKind.REQUESTS, _pattern(r"req(uest)?(_id|_idx|_index)?", "prompt|sentence|seq_group")),
+    (LoopKind.BATCH, _pattern("b(atch)?_?(idx|index|i)", "batch|bi", "(sample|row|beam|image|seq)(_idx|_id)?")),
+    (LoopKind.EPOCHS, _pattern("epoch(_idx)?")),
+    (LoopKind.RETRIES, _pattern("attempt|retry|trial")),
+    (LoopKind.FILES, _pattern(r"(\w+_)?(file|path|filename)")),
+)
+
+#: Conditions of ``while`` that hold as long as tokens are missing, an engine has work, or a queue has items.
+_WHILE: tuple[tuple[LoopKind, re.Pattern[str]], ...] = (
     (
-        LoopKind.LAYERS,
-        re.compile(r"(\w+_)?(layer|block|blk|resnet|attn|upsampler|downsampler)(_module|_idx|_id|_index)?"),
-    ),
-    (LoopKind.STEPS, re.compile(r"(time)?step(_idx|_index)?|frame(_idx)?")),
-    (LoopKind.TOKENS, re.compile(r"(new_)?token(_idx|_pos)?|cur_pos")),
-    (LoopKind.REQUESTS, re.compile(r"req(uest)?(_id|_idx|_index)?|prompt|sentence|seq_group")),
-    (
-        LoopKind.BATCH,
-        re.compile(
-            r"b(atch)?_?(idx|index|i)|batch|bi|sample(_idx)?|row(_idx)?|beam(_idx)?|image(_idx)?|seq(_idx|_id)?"
+        LoopKind.STEPS,
+        _pattern(
+            "has_unfinished_requests|has_requests|has_work|unfinished_requests",
+            r"_handle_shutdown|shutdown\w*|running|is_running|_?is_alive|stopped|_stop_event",
         ),
     ),
-    (LoopKind.EPOCHS, re.compile(r"epoch(_idx)?")),
-    (LoopKind.RETRIES, re.compile(r"attempt|retry|trial")),
-    (LoopKind.FILES, re.compile(r"(\w+_)?(file|path|filename)")),
+    (
+        LoopKind.TOKENS,
+        _pattern(
+            r"_?has_unfinished_sequences|unfinished(_sequences)?|(all_|this_peer_|is_|seq_)?finished",
+            r"cur_len(gth)?|max_(new_)?(tokens|length|len)|eos(_\w+)?|generated(_\w+)?|num_generated(_\w+)?",
+        ),
+    ),
+    (LoopKind.REQUESTS, _pattern(r"(\w+_)?queue|get_nowait|recv\w*|requests?")),
 )
 
-#: ``while`` conditions that hold as long as tokens are missing, or an engine has work.
-_WHILE_TOKENS = re.compile(
-    r"has_unfinished_sequences|unfinished(_sequences)?|(all_|this_peer_|is_|seq_)?finished|cur_len(gth)?|max_(new_)?(tokens|length|len)"
-    r"|eos(_\w+)?|done|generated(_\w+)?|num_generated(_\w+)?|output_ids"
-)
-_WHILE_STEPS = re.compile(
-    r"has_unfinished_requests|has_requests|has_work|unfinished_requests|_handle_shutdown|shutdown\w*|running|is_running|alive|stopped|_stop_event"
-)
-_WHILE_QUEUE = re.compile(r"queue|get_nowait|recv\w*|requests?|waiting|pending")
-
+#: Calls that only pass on what they are given.
 _WRAPPERS = frozenset(
-    "enumerate zip reversed sorted list tuple tqdm trange range islice iter set progress_bar len min max map filter cycle chain".split()
+    (
+        *("enumerate", "zip", "reversed", "sorted", "list", "tuple", "set", "iter", "tqdm", "trange", "progress_bar"),
+        *("range", "len", "min", "max", "map", "filter", "islice", "cycle", "chain", "int"),
+    )
 )
+_VIEWS = frozenset(("values", "items", "keys", "split", "chunk", "unbind", "tolist", "cpu", "numpy", "detach"))
+
+#: Calls on which a server's ``while True`` waits for its next request.
+_WAITS = frozenset(("get", "get_nowait", "recv", "recv_pyobj", "recv_multipart", "accept", "popleft", "receive_text"))
+
+_PICKS = frozenset(("argmax", "multinomial", "sample", "topk", "sample_token", "sample_top_p", "sample_top_k"))
+_GROWS = frozenset(("cat", "append", "concat", "hstack"))
+_MODELS = frozenset(("model", "forward", "decoder", "lm", "llm", "transformer", "decode_step", "gpt"))
 
 
 def loop_kind(loop: LoopNode) -> LoopKind:
-    """The kind of a loop, from its own header (and, for ``while`` and bare ranges, its body)."""
+    """The kind of a loop."""
     if isinstance(loop, ast.While):
         return _while_kind(loop)
     if _fixed(loop.iter):
         return LoopKind.FIXED
-    words = list(_words(loop.iter))
-    kind = _match(words, _ITERABLES)
-    if kind is None:
-        kind = _match(list(_target_words(loop.target)), _TARGETS)
-    if kind is None and _over_shape(loop.iter) is not None:
-        kind = LoopKind.BATCH if _over_shape(loop.iter) == 0 else LoopKind.ELEMENTS
-    if (
-        kind in (None, LoopKind.STEPS, LoopKind.BATCH, LoopKind.ELEMENTS)
-        and isinstance(loop, ast.For)
-        and _decodes(loop.body)
-    ):
+    kind = _match(_words(loop.iter), True) or _match(_target_words(loop.target), False)
+    if kind is None and (axis := _axis(loop.iter)) is not None:
+        kind = LoopKind.BATCH if axis == 0 else LoopKind.ELEMENTS
+    undecided = kind in (None, LoopKind.STEPS, LoopKind.BATCH, LoopKind.ELEMENTS)
+    if undecided and isinstance(loop, (ast.For, ast.AsyncFor)) and _decodes(loop.body):
         return LoopKind.TOKENS
     return kind or LoopKind.UNKNOWN
 
 
-def _match(words: list[str], table: tuple[tuple[LoopKind, re.Pattern[str]], ...]) -> LoopKind | None:
-    for kind, pattern in table:
-        if any(pattern.fullmatch(word) for word in words):
-            return kind
+@lru_cache(maxsize=8192)
+def _word_kind(word: str, iterable: bool) -> tuple[int, LoopKind] | None:
+    """The kind of one identifier, with its precedence."""
+    for index, (kind, pattern) in enumerate(_ITERABLES if iterable else _TARGETS):
+        if pattern.fullmatch(word):
+            return index, kind
     return None
+
+
+def _match(words: Iterator[str], iterable: bool) -> LoopKind | None:
+    found = [kind for word in words if (kind := _word_kind(word, iterable)) is not None]
+    return min(found, key=lambda kind: kind[0])[1] if found else None
 
 
 def _words(node: ast.expr) -> Iterator[str]:
     """Identifiers that name what is iterated, wrappers such as ``enumerate`` and ``range`` taken off."""
     if isinstance(node, ast.Name):
-        if node.id not in _WRAPPERS:
-            yield node.id.lower()
+        yield node.id.lower()
     elif isinstance(node, ast.Attribute):
         if node.attr in ("values", "items", "keys", "shape"):
             yield from _words(node.value)
         else:
             yield node.attr.lower()
     elif isinstance(node, ast.Call):
-        name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+        name = _called(node)
         if name in _WRAPPERS:
             for arg in node.args:
                 yield from _words(arg)
-        elif name in ("values", "items", "keys", "split", "chunk", "unbind", "tolist", "cpu") and isinstance(
-            node.func, ast.Attribute
-        ):
+        elif name in _VIEWS and isinstance(node.func, ast.Attribute):
             yield from _words(node.func.value)
         else:
             yield name.lower()
@@ -168,10 +202,19 @@ def _words(node: ast.expr) -> Iterator[str]:
     elif isinstance(node, ast.BinOp):
         yield from _words(node.left)
         yield from _words(node.right)
-    elif isinstance(node, (ast.IfExp, ast.BoolOp)):
-        for child in ast.iter_child_nodes(node):
-            if isinstance(child, ast.expr):
-                yield from _words(child)
+    elif isinstance(node, ast.BoolOp):
+        for value in node.values:
+            yield from _words(value)
+    elif isinstance(node, ast.IfExp):
+        yield from _words(node.body)
+        yield from _words(node.orelse)
+
+
+def _called(call: ast.Call) -> str:
+    """Last name of what is called, "" for anything else than a name or an attribute."""
+    if isinstance(call.func, ast.Attribute):
+        return call.func.attr
+    return call.func.id if isinstance(call.func, ast.Name) else ""
 
 
 def _target_words(target: ast.expr) -> Iterator[str]:
@@ -195,20 +238,15 @@ def _fixed(node: ast.expr) -> bool:
     return False
 
 
-def _over_shape(node: ast.expr) -> int | None:
-    """The axis of ``range(x.shape[k])``, ``range(x.size(k))`` or ``range(len(x))`` (axis 0), else None."""
-    if not (
-        isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Name)
-        and node.func.id == "range"
-        and len(node.args) == 1
-    ):
+def _axis(node: ast.expr) -> int | None:
+    """The axis of ``range(x.shape[k])`` or ``range(x.size(k))``, else None."""
+    if not (isinstance(node, ast.Call) and _called(node) == "range" and len(node.args) == 1):
         return None
     size = node.args[0]
     index: ast.expr | None = None
     if isinstance(size, ast.Subscript) and isinstance(size.value, ast.Attribute) and size.value.attr == "shape":
         index = size.slice
-    elif isinstance(size, ast.Call) and isinstance(size.func, ast.Attribute) and size.func.attr == "size" and size.args:
+    elif isinstance(size, ast.Call) and _called(size) == "size" and size.args:
         index = size.args[0]
     if isinstance(index, ast.Constant) and isinstance(index.value, int):
         return index.value
@@ -217,49 +255,33 @@ def _over_shape(node: ast.expr) -> int | None:
 
 def _while_kind(loop: ast.While) -> LoopKind:
     words = [
-        node.id if isinstance(node, ast.Name) else node.attr
+        (node.id if isinstance(node, ast.Name) else node.attr).lower()
         for node in ast.walk(loop.test)
         if isinstance(node, (ast.Name, ast.Attribute))
     ]
-    if any(_WHILE_STEPS.fullmatch(word) for word in words):
-        return LoopKind.STEPS
-    if any(_WHILE_TOKENS.fullmatch(word.lower()) for word in words) or _decodes(loop.body):
+    for kind, pattern in _WHILE:
+        if any(pattern.fullmatch(word) for word in words):
+            return kind
+    if _decodes(loop.body):
         return LoopKind.TOKENS
-    if any(_WHILE_QUEUE.fullmatch(word) for word in words):
-        return LoopKind.REQUESTS
-    if isinstance(loop.test, ast.Constant):
-        return _forever_kind(loop)
-    return LoopKind.UNKNOWN
+    return _forever_kind(loop) if isinstance(loop.test, ast.Constant) else LoopKind.UNKNOWN
 
 
 def _forever_kind(loop: ast.While) -> LoopKind:
     """``while True``: a server's loop by what it waits for, else unknown."""
     for node in ast.walk(loop):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            name = node.func.attr
-            if name in (
-                "get",
-                "get_nowait",
-                "recv",
-                "recv_pyobj",
-                "recv_multipart",
-                "accept",
-                "popleft",
-                "receive_text",
-                "input",
-            ):
-                receiver = ast.unparse(node.func.value).lower()
-                if name != "get" or "queue" in receiver or receiver.endswith("q"):
-                    return LoopKind.REQUESTS
-            if name == "step" and "engine" in ast.unparse(node.func.value).lower():
-                return LoopKind.STEPS
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "input":
+        if not isinstance(node, ast.Call):
+            continue
+        name = _called(node)
+        if name == "input" and isinstance(node.func, ast.Name):
             return LoopKind.REQUESTS
+        if isinstance(node.func, ast.Attribute):
+            receiver = ast.unparse(node.func.value).lower()
+            if name in _WAITS and (name != "get" or "queue" in receiver or receiver.endswith("q")):
+                return LoopKind.REQUESTS
+            if name == "step" and "engine" in receiver:
+                return LoopKind.STEPS
     return LoopKind.UNKNOWN
-
-
-_PICKS = frozenset(("argmax", "multinomial", "sample", "topk", "sample_token", "sample_top_p", "sample_top_k"))
-_GROWS = frozenset(("cat", "append", "concat", "hstack"))
 
 
 def _decodes(body: list[ast.stmt]) -> bool:
@@ -267,18 +289,9 @@ def _decodes(body: list[ast.stmt]) -> bool:
     picks = grows = calls_model = False
     for statement in body:
         for node in ast.walk(statement):
-            if not isinstance(node, ast.Call):
-                continue
-            name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-            picks = picks or name in _PICKS
-            grows = grows or name in _GROWS
-            calls_model = calls_model or name in (
-                "model",
-                "forward",
-                "decoder",
-                "lm",
-                "llm",
-                "transformer",
-                "decode_step",
-            )
+            if isinstance(node, ast.Call):
+                name = _called(node)
+                picks = picks or name in _PICKS
+                grows = grows or name in _GROWS
+                calls_model = calls_model or name in _MODELS
     return picks and grows and calls_model

@@ -40,20 +40,20 @@ _BENCH_NAME = re.compile(
     r"(^|_)(bench(mark(s|er|ing)?)?|profile|profiling|timeit|warm_?up|latency|throughput|dummy_run|profile_run)(_|$)"
 )
 _TRAIN_NAME = re.compile(
-    r"(^|_)(train|training|training_step|train_step|train_epoch|fit|finetune|fine_tune|backward|train_one_epoch|validation_step)(_|$)|^training_|compute_loss|_loss$|^loss_"
+    r"(^|_)(train|training|fit|finetune|fine_tune|backward|validation_step)(_|$)|compute_loss|_loss$|^loss_"
 )
 _TRAIN_PATH = re.compile(
-    r"(^|/)(train(ing|er)?|trainers?|finetune|fine_tuning|losses|loss)(/|\.py$|_[^/]*\.py$)|(^|/)(trainer_[^/]*|train_[^/]*|[^/]*_trainer)\.py$"
+    r"(^|/)(train(ing|er)?|trainers?|finetune|fine_tuning|losses|loss)(/|\.py$|_[^/]*\.py$)"
+    r"|(^|/)(trainer_[^/]*|train_[^/]*|[^/]*_trainer)\.py$"
 )
 
-_CLOCKS = re.compile(
-    r"^(perf_counter(_ns)?|monotonic(_ns)?|time|time_ns|process_time|elapsed_time|record|default_timer)$"
-)
+_CLOCKS = re.compile(r"perf_counter(_ns)?|monotonic(_ns)?|time|time_ns|process_time|elapsed_time|record|default_timer")
 _DEBUG_WORDS = re.compile(
     r"(^|_)(debug(ging)?|verbose|isenabledfor|assert_enabled|enable_debug|log_stats|dump|trace_\w+)(_|$)"
 )
 _EXPORT_WORDS = re.compile(
-    r"is_tracing|is_scripting|is_in_onnx_export|is_exporting|is_jit_tracing|is_torch_fx_proxy|is_torchdynamo_exporting|is_fx_tracing|onnx_trace|exportable|torchscript"
+    r"is_tracing|is_scripting|is_in_onnx_export|is_exporting|is_jit_tracing|is_torch_fx_proxy|is_torchdynamo_exporting"
+    r"|is_fx_tracing|onnx_trace|exportable|torchscript"
 )
 _COMPILING_WORDS = re.compile(r"is_compiling|is_torchdynamo_compiling|is_dynamo_compiling")
 
@@ -229,6 +229,6 @@ def near_clock(statement: ast.stmt, block: list[ast.stmt]) -> bool:
         for node in ast.walk(other):
             if isinstance(node, ast.Call) and isinstance(node.func, (ast.Attribute, ast.Name)):
                 name = node.func.attr if isinstance(node.func, ast.Attribute) else node.func.id
-                if _CLOCKS.match(name) and (name != "time" or not node.args):
+                if _CLOCKS.fullmatch(name) and (name != "time" or not node.args):
                     return True
     return False
