@@ -46,6 +46,7 @@ def build_server(args: argparse.Namespace) -> ChatServer:
     device = torch.device(args.device or ("cuda" if args.size == "gpu" else "cpu"))
     dtype = torch.bfloat16 if device.type == "cuda" else torch.float32
     config = CHAT_MODELS[args.size]
+    torch.manual_seed(args.seed)
     tokenizer = Tokenizer(config.vocab_size)
     model = build_chat_model(config, device, dtype, args.seed)
     size = sum(parameter.numel() for parameter in model.parameters()) / 1e6

@@ -45,7 +45,7 @@ def ask(address: tuple[str, int], number: int, max_tokens: int) -> Answer:
     body = {
         "id": number,
         "question": QUESTIONS[number % len(QUESTIONS)],
-        "max_tokens": max_tokens - 4 * (number % 4),
+        "max_tokens": max(1, max_tokens - 4 * (number % 4)),
         "temperature": 0.7 + 0.1 * (number % 3),
         "logprobs": 3 if number % 4 == 1 else 0,
     }
