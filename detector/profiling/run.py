@@ -1,0 +1,138 @@
+"""A profile run from findings to evidence: plan the marks, run the command, read what it left, judge.
+
+Nothing heavy is imported here, and NumPy only once there is something to analyse.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from awp_lint.detector.errors import UsageError
+from awp_lint.detector.finding import Evidence, Finding, Mark
+from awp_lint.detector.profiling.session import PlannedMark, Session
+
+
+class UnitLoop(Protocol):
+    """A loop or function whose iterations or calls are units, as the static half gives them."""
+
+    @property
+    def path(self) -> str: ...
+
+    @property
+    def module(self) -> str: ...
+
+    @property
+    def mark(self) -> Mark: ...
+
+    @property
+    def unit(self) -> str:
+        """ "step" or "request"."""
+
+
+@dataclass(slots=True)
+class ProfileOutcome:
+    """What a run gives the report. ``profile`` is the contract's object, ready for JSON."""
+
+    evidence: dict[str, Evidence]
+    profile: dict[str, Any]
+    extra_findings: list[Finding] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    exit_code: int | None = None
+
+
+def profile_findings(
+    findings: Sequence[Finding], units: Sequence[UnitLoop], command: Sequence[str], options: Mapping[str, Any]
+) -> ProfileOutcome:
+    """Run the command with marks on the findings and judge each.
+
+    Raises :class:`UsageError` where the command cannot start or NumPy is missing.
+    """
+    require_numpy()
+    from awp_lint.detector.profiling.launch import run_profiled
+    from awp_lint.detector.profiling.telemetry import Telemetry
+
+    with Telemetry() as telemetry:
+        session = run_profiled(command, plan(findings, units), options)
+    return analyse(session, findings, telemetry.summary(session))
+
+
+def plan(findings: Sequence[Finding], units: Sequence[UnitLoop]) -> list[PlannedMark]:
+    """Number the marks: one a place, shared by the findings that have it, then the unit loops."""
+    planned: list[PlannedMark] = []
+    places: set[tuple[str, Mark]] = set()
+    for finding in findings:
+        if finding.mark is None or finding.cell is not None:
+            continue
+        path = absolute(finding.path)
+        if (path, finding.mark) not in places:
+            places.add((path, finding.mark))
+            planned.append(PlannedMark(len(planned), finding.id, path, module_of(path), finding.mark))
+    for loop in units:
+        path = absolute(loop.path)
+        planned.append(PlannedMark(len(planned), "", path, loop.module or module_of(path), loop.mark, loop.unit))
+    return planned
+
+
+def absolute(path: str) -> str:
+    """The real path of a finding's file, by which the agent knows it."""
+    return os.path.realpath(path)
+
+
+def module_of(path: str) -> str:
+    """The dotted module name that a file has by the packages it lies in."""
+    file = Path(path)
+    parts = [] if file.stem == "__init__" else [file.stem]
+    folder = file.parent
+    while (folder / "__init__.py").is_file() and folder != folder.parent:
+        parts.append(folder.name)
+        folder = folder.parent
+    return ".".join(reversed(parts))
+
+
+def require_numpy() -> None:
+    """Raise :class:`UsageError` where NumPy is not installed."""
+    try:
+        import numpy  # noqa: F401
+    except ImportError as error:
+        raise UsageError('--profile needs NumPy: pip install "awp-lint[profile]"') from error
+
+
+def analyse(
+    session: Session, findings: Sequence[Finding], telemetry: Mapping[str, Any] | None = None
+) -> ProfileOutcome:
+    """Judge the findings by what a session holds. Reads the session's trace files and nothing else."""
+    require_numpy()
+    from awp_lint.detector.profiling import costs, diagnosis, evidence, kineto, units, verdicts
+
+    started = time.monotonic()
+    kind = units.unit_kind(session)
+    processes = [(p, costs.process_costs(p, kind, kineto.load)) for p in session.processes]
+    judged: dict[str, Evidence] = {}
+    for finding in findings:
+        if not processes:
+            judged[finding.id] = verdicts.static_only("no Python process of the command could be observed")
+        elif finding.mark is None or finding.cell is not None:
+            judged[finding.id] = verdicts.static_only("a run cannot show this finding")
+        else:
+            found = evidence.by_place(processes, absolute(finding.path), finding.mark)
+            if found:
+                judged[finding.id] = verdicts.judge(finding, evidence.pool(found, kind))
+            else:
+                judged[finding.id] = verdicts.static_only("no mark was set for it in this run")
+    profile = diagnosis.profile_object(session, processes, kind, telemetry)
+    profile["overhead"]["tool_s"] = (profile["overhead"]["tool_s"] or 0.0) + time.monotonic() - started
+    return ProfileOutcome(judged, profile, [], _notes(session), session.exit_code)
+
+
+def _notes(session: Session) -> list[str]:
+    notes = list(session.notes)
+    for process in session.processes:
+        if process.records.dropped:
+            notes.append(f"process {process.pid}: {process.records.dropped} mark records were lost (the ring was full)")
+        notes += [f"process {process.pid}: {error}" for error in process.errors]
+    return list(dict.fromkeys(notes))

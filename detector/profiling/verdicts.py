@@ -1,0 +1,157 @@
+"""The verdict on a finding, by the contract's table, with its reason."""
+
+from __future__ import annotations
+
+from awp_lint.detector.finding import Copies, Event, Evidence, Finding, PredictedSaving, Verdict
+from awp_lint.detector.profiling.evidence import Bound, Measured, saving_bound
+
+MIN_PCT = 1.0
+MIN_MS = 0.05
+UPPER_BOUND = "upper bound, not yet replayed"
+
+_ASSUMPTIONS = {
+    Event.WAIT: "the host never blocks here and the device never idles behind it",
+    Event.COPY: "the copy disappears from the step",
+    Event.LAUNCHES: "the launches inside become one",
+    Event.HOST: "the statement takes no time",
+    Event.NONE: "",
+}
+_MISSING = {
+    Event.WAIT: "it never waited for the device",
+    Event.COPY: "it never copied anything",
+    Event.LAUNCHES: "it never started device work",
+    Event.HOST: "it never ran",
+    Event.NONE: "",
+}
+
+
+def static_only(reason: str) -> Evidence:
+    """Evidence of a finding that no run can speak about."""
+    return Evidence(Verdict.STATIC_ONLY, reason)
+
+
+def judge(finding: Finding, measured: Measured) -> Evidence:
+    """The evidence for a finding with a mark."""
+    assert finding.mark is not None
+    event = finding.mark.expects
+    if not measured.reached and measured.seen == 0:
+        if measured.other_copy is not None:
+            return Evidence(Verdict.UNATTRIBUTABLE, f"another copy of the file ran: {measured.other_copy}")
+        return Evidence(Verdict.NOT_REACHED, "its code never ran in this run")
+    if measured.seen == 0:
+        if measured.compiled:
+            return Evidence(
+                Verdict.UNATTRIBUTABLE,
+                "it ran before the windows; in them compiled regions ran, inside which marks are silent",
+            )
+        return Evidence(Verdict.REACHED_OUTSIDE_WINDOWS, "its code ran, but in no window that could be priced")
+    on_host = event is Event.HOST and not measured.gpu_seen
+    if event is Event.NONE:
+        return _evidence(finding, measured, Verdict.UNATTRIBUTABLE, "it ran, but this rule has no event a run can show")
+    if not on_host and (reason := _blind(measured)) is not None:
+        return _evidence(finding, measured, Verdict.UNATTRIBUTABLE, reason)
+    if not on_host and not _happened(event, measured):
+        if measured.enough:
+            return _evidence(finding, measured, Verdict.REFUTED, f"ran {measured.seen} times and {_MISSING[event]}")
+        return _evidence(finding, measured, Verdict.UNATTRIBUTABLE, _few(measured))
+    return _priced(finding, measured, on_host)
+
+
+def _priced(finding: Finding, measured: Measured, on_host: bool) -> Evidence:
+    bound = saving_bound(finding, measured)
+    if bound is None:
+        reason = "it ran, but no whole unit was seen without the profiler, so that nothing can be set against it"
+        return _evidence(finding, measured, Verdict.UNATTRIBUTABLE, reason)
+    unit_ms = float(measured.unit_ms.mean())
+    threshold = max(MIN_PCT / 100 * unit_ms, MIN_MS)
+    what = _what(finding, measured)
+    if measured.enough and bound.high_ms * (1 + (measured.drift or 0.0)) < threshold:  # whichever baseline is right
+        return _evidence(finding, measured, Verdict.PRESENT_BUT_FREE, _free(what, bound, measured), bound)
+    if not measured.stable:
+        reason = f"{what}; the two baselines differ by {measured.drift:.0%}: no saving is printed"
+        return _evidence(finding, measured, Verdict.UNATTRIBUTABLE, reason)
+    if bound.low_ms >= threshold:
+        reason = what if on_host else f"{what}; {UPPER_BOUND}"
+        return _evidence(finding, measured, Verdict.CONFIRMED, reason, bound)
+    if measured.enough:
+        return _evidence(finding, measured, Verdict.PRESENT_BUT_FREE, _free(what, bound, measured), bound)
+    return _evidence(finding, measured, Verdict.UNATTRIBUTABLE, _few(measured))
+
+
+def _blind(measured: Measured) -> str | None:
+    """Why the run cannot show a device event; None when it can."""
+    if not measured.cuda and not measured.gpu_seen:
+        return "no accelerator in this run: only host time was measured"
+    if not measured.traces:
+        return "no trace slice was recorded: only host time was measured"
+    if not measured.gpu_seen:
+        return "the trace holds no device work (nothing ran on the device, or its activity could not be recorded)"
+    if measured.problems:
+        return f"the trace is not trusted: {measured.problems[0]}"
+    if not measured.figures["calls"].size:
+        return "no whole unit lies in a trace slice"
+    if not measured.figures["calls"].any():
+        return "it ran, but not in a traced unit"
+    return None
+
+
+def _happened(event: Event, measured: Measured) -> bool:
+    name = {Event.WAIT: "waits", Event.COPY: "copies", Event.LAUNCHES: "launches", Event.HOST: "calls"}[event]
+    return bool(measured.figures[name].any())
+
+
+def _few(measured: Measured) -> str:
+    times = "once" if measured.seen == 1 else f"{measured.seen} times"
+    return f"ran only {times} in the windows: too few to judge"
+
+
+def _what(finding: Finding, measured: Measured) -> str:
+    assert finding.mark is not None
+    unit, event = measured.unit, finding.mark.expects
+    per = "in the window" if unit == "run" else f"a {unit}"
+    waits, launches = measured.mean("waits") or 0.0, measured.mean("launches") or 0.0
+    host = measured.host or 0.0
+    if event is Event.WAIT:
+        blocked, idle = measured.blocked or 0.0, measured.idle or 0.0
+        return f"waits {waits:.4g} times {per}, blocks {blocked:.3f} ms and leaves the device idle for {idle:.3f} ms"
+    if event is Event.COPY:
+        copies = measured.copies
+        return f"copies {copies.h2d_bytes + copies.d2h_bytes:.4g} bytes {per}"
+    if event is Event.LAUNCHES:
+        return f"{launches:.4g} launches {per}, {measured.mean('gpu') or 0.0:.3f} ms of device work"
+    return f"{host:.3f} ms of host time {per}"
+
+
+def _free(what: str, bound: Bound, measured: Measured) -> str:
+    per = "" if measured.unit == "run" else f" of the {measured.unit}"
+    return f"{what}; at most {max(bound.high_pct, 0.0):.2g} %{per} could be saved"
+
+
+def _evidence(
+    finding: Finding, measured: Measured, verdict: Verdict, reason: str, bound: Bound | None = None
+) -> Evidence:
+    assert finding.mark is not None
+    device = measured.gpu_seen and measured.figures["calls"].size > 0
+    saving = None
+    on_host = not measured.gpu_seen
+    if bound is not None and measured.stable:
+        assumption = _ASSUMPTIONS[finding.mark.expects]
+        saving = PredictedSaving(
+            bound.ms, bound.pct, bound.low_pct if on_host else 0.0, bound.high_pct,
+            f"{assumption}; " + ("host time, on a run without accelerator" if on_host else UPPER_BOUND),
+        )  # fmt: skip
+    return Evidence(
+        verdict=verdict,
+        reason=reason,
+        scope="host" if on_host else "device",
+        unit=measured.unit,
+        calls=measured.seen,
+        calls_per_unit=measured.calls_per_unit,
+        host_ms=measured.host,
+        blocked_ms=measured.blocked,
+        gpu_ms=measured.mean("gpu") if device else None,
+        idle_ms=measured.idle,
+        launches=measured.mean("launches") if device else None,
+        copies=measured.copies if device else Copies(),
+        predicted_saving=saving,
+    )
