@@ -1,0 +1,79 @@
+"""Abstract interpretation of one definition: what each expression may be at run time.
+
+One pass over the definition's ``ast`` with an environment of values, joined where branches meet; a loop is repeated
+while its variables change, at most three times. Nothing is executed and nothing outside the definition is read but by
+:class:`~awp_lint.detector.semantics.outside.Outside`.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+
+from awp_lint.detector.semantics.interpret import expressions, tensors
+from awp_lint.detector.semantics.interpret.machine import Budget, Machine, Table, evaluate
+from awp_lint.detector.semantics.interpret.parameters import bind_parameters
+from awp_lint.detector.semantics.interpret.statements import block
+from awp_lint.detector.semantics.outside import Names, Outside, ValueTable
+from awp_lint.detector.semantics.values import UNKNOWN, Certainty, Kind, Value, make
+from awp_lint.detector.semantics.view import Target
+
+Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.Module
+
+
+def interpret(
+    node: Definition,
+    names: Names,
+    outside: Outside,
+    *,
+    qualname: str = "<module>",
+    cls: str | None = None,
+    enclosing: ValueTable | None = None,
+    target: Target | None = None,
+) -> Table:
+    """Interpret one definition.
+
+    ``qualname`` is dotted without ``<locals>``, ``cls`` the dotted name of the class of a method, ``enclosing`` the
+    table of the function around a nested one. Never raises for any syntax tree; what is too deep or too large stays
+    unknown.
+    """
+    m = Machine(
+        names,
+        outside,
+        qualname=qualname,
+        cls=cls,
+        enclosing=enclosing,
+        target=target if target is not None else Target(),
+    )
+    return run(m, node)
+
+
+def run(m: Machine, node: Definition) -> Table:
+    """Interpret a definition on a fresh machine."""
+    table = Table()
+    table.values = m.table
+    with contextlib.suppress(Budget):
+        if isinstance(node, ast.Module):
+            block(m, node.body)
+        else:
+            bind_parameters(m, node)
+            if isinstance(node, ast.Lambda):
+                m.returned.append(evaluate(m, node.body))
+            else:
+                block(m, node.body)
+    returns = tensors.joined(m.returned) or UNKNOWN
+    if m.yielded:
+        held = tensors.joined(m.yielded)
+        returns = make(Kind.ITERATOR, element=held if held != UNKNOWN else None, certainty=Certainty.PROVEN)
+    attributes: dict[str, Value] = {}
+    local: dict[str, Value] = {}
+    for name, value in m.bound.items():
+        if name.startswith("self."):
+            attributes[name[5:]] = value
+        else:
+            local[name] = value
+    table.close(returns, attributes, local)
+    return table
+
+
+__all__ = ["Definition", "Table", "expressions", "interpret", "run"]

@@ -1,0 +1,191 @@
+"""The state of interpreting one definition, and the door through which every expression is evaluated."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from awp_lint.detector.semantics.outside import Names, Outside, ValueTable
+from awp_lint.detector.semantics.values import UNKNOWN, Certainty, Device, Kind, Value, join, make
+from awp_lint.detector.semantics.view import Target
+
+MAX_DEPTH = 120  # nested expressions and statements; deeper code stays unknown
+MAX_STEPS = 400_000  # expressions evaluated in one definition, loops counted each time round
+
+Env = dict[str, Value]
+Args = list[Value]
+Keywords = dict[str, Value]
+
+
+class Budget(Exception):
+    """The definition is larger than MAX_STEPS: what is known so far stands."""
+
+
+class Table:
+    """What each expression of a definition may be; implements :class:`ValueTable`."""
+
+    __slots__ = ("_attributes", "_locals", "_returns", "values")
+
+    def __init__(self) -> None:
+        self.values: dict[ast.expr, Value] = {}
+        self._returns = UNKNOWN
+        self._attributes: dict[str, Value] = {}
+        self._locals: dict[str, Value] = {}
+
+    def value(self, node: ast.expr) -> Value:
+        """The value where the expression stands; UNKNOWN for code that was not reached."""
+        return self.values.get(node, UNKNOWN)
+
+    @property
+    def returns(self) -> Value:
+        """The returned values joined; of a generator function, an iterator over what it yields."""
+        return self._returns
+
+    @property
+    def attributes(self) -> Mapping[str, Value]:
+        """``self.x`` assigned here, the assignments joined."""
+        return self._attributes
+
+    @property
+    def locals(self) -> Mapping[str, Value]:
+        """Local names, all their assignments joined: what nested functions see."""
+        return self._locals
+
+    def close(self, returns: Value, attributes: dict[str, Value], names: dict[str, Value]) -> None:
+        """Set what is known once the whole definition has been interpreted."""
+        self._returns = returns
+        self._attributes = attributes
+        self._locals = names
+
+
+class Context:
+    """What operations on values need to know besides the values."""
+
+    __slots__ = ("ambient", "dotted", "outside", "symbolic", "target", "torchy")
+
+    def __init__(self, outside: Outside, target: Target, symbolic: bool = False, torchy: bool = True) -> None:
+        self.outside = outside
+        self.target = target
+        self.symbolic = symbolic  # unknown results keep a reference in `cls`, for the linker to follow
+        self.torchy = torchy  # the file works with torch: names and methods may be read as tensors'
+        self.ambient = Device.HOST if target.device == "cpu" else Device.AMBIENT
+        self.dotted: dict[str, Value] = {}
+
+
+class Machine(Context):
+    """Everything that changes while one definition is interpreted."""
+
+    __slots__ = (
+        "attributes",
+        "bound",
+        "breaks",
+        "calls",
+        "cls",
+        "continues",
+        "default_device",
+        "depth",
+        "enclosing",
+        "env",
+        "globals",
+        "live",
+        "names",
+        "qualname",
+        "returned",
+        "self_name",
+        "steps",
+        "table",
+        "yielded",
+    )
+
+    def __init__(
+        self,
+        names: Names,
+        outside: Outside,
+        *,
+        qualname: str,
+        cls: str | None,
+        enclosing: ValueTable | None,
+        target: Target,
+        symbolic: bool = False,
+    ) -> None:
+        torchy = any(
+            (names.qualified(ast.Name(id=name)) or "").startswith("torch") for name in ("torch", "Tensor", "nn", "F")
+        )
+        super().__init__(outside, target, symbolic, torchy)
+        self.names = names
+        self.qualname = qualname
+        self.cls = cls
+        self.enclosing: Mapping[str, Value] = getattr(enclosing, "locals", {}) if enclosing is not None else {}
+        self.table: dict[ast.expr, Value] = {}
+        self.env: Env = {}
+        self.globals: dict[str, Value] = {}
+        self.live = True
+        self.depth = 0
+        self.steps = 0
+        self.self_name: str | None = None
+        self.default_device: Value | None = None
+        self.attributes: dict[str, Value] = {}
+        self.bound: dict[str, Value] = {}
+        self.returned: list[Value] = []
+        self.yielded: list[Value] = []
+        self.breaks: list[Env] = []
+        self.continues: list[Env] = []
+        self.calls: list[tuple[str, Args, Keywords]] = []  # project functions called, for the linker
+
+    def bind(self, name: str, value: Value) -> None:
+        """Assign a local name (or ``self.x``) on the current path."""
+        if value.fresh:
+            value = make(
+                value.kind, value.device, value.dtype, value.rank, value.element, value.items, value.cls,
+                value.constant, False, value.certainty, value.reasons,
+            )  # fmt: skip
+        self.env[name] = value
+        known = self.bound.get(name)
+        if known is None:
+            self.bound[name] = value
+        elif known is not value:
+            self.bound[name] = join(known, value)
+
+
+Handler = Callable[[Machine, Any], Value]
+EXPRESSIONS: dict[type[ast.AST], Handler] = {}
+
+
+def evaluate(m: Machine, node: ast.expr) -> Value:
+    """The value of an expression on the current path, noted in the table."""
+    if m.depth > MAX_DEPTH:
+        return UNKNOWN
+    m.depth += 1
+    value = EXPRESSIONS[node.__class__](m, node)
+    m.depth -= 1
+    m.table[node] = value
+    return value
+
+
+def merge(a: Env, b: Env) -> Env:
+    """The environment after two paths meet; a name bound on one path only keeps that value."""
+    if a is b:
+        return a
+    merged = dict(a)
+    for name, value in b.items():
+        other = merged.get(name)
+        if other is None:
+            merged[name] = value
+        elif other is not value:
+            merged[name] = join(other, value)
+    return merged
+
+
+def expression(*types: type[ast.AST]) -> Callable[[Handler], Handler]:
+    """Register the handler of an expression type."""
+
+    def register(handler: Handler) -> Handler:
+        for kind in types:
+            EXPRESSIONS[kind] = handler
+        return handler
+
+    return register
+
+
+NONE = make(Kind.NONE, constant=True, certainty=Certainty.PROVEN)

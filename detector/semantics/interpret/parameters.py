@@ -1,0 +1,93 @@
+"""What parameters hold on entry: annotations first, then call sites, defaults and, last, names."""
+
+from __future__ import annotations
+
+import ast
+
+from awp_lint.detector.semantics.interpret.annotations import annotated
+from awp_lint.detector.semantics.interpret.classes import instance
+from awp_lint.detector.semantics.interpret.conventions import TENSORS, host_value, is_host_name, parameter
+from awp_lint.detector.semantics.interpret.machine import Machine
+from awp_lint.detector.semantics.values import UNKNOWN, Certainty, Device, DTypeClass, Kind, Reason, Value, make
+
+
+def bind_parameters(m: Machine, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> None:
+    """Bind every parameter of a definition."""
+    arguments = node.args
+    positional = [*arguments.posonlyargs, *arguments.args]
+    defaults: list[ast.expr | None] = [None] * (len(positional) - len(arguments.defaults))
+    defaults.extend(arguments.defaults)
+    pairs = [*zip(positional, defaults, strict=True), *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)]
+    method = m.cls is not None and isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not _static(node)
+    function = f"{m.names.module}.{m.qualname}"
+    for position, (argument, default) in enumerate(pairs):
+        if position == 0 and method and positional:
+            assert m.cls is not None
+            if _class_method(node):
+                m.bind(argument.arg, make(Kind.CLASS, cls=m.cls, certainty=Certainty.PROVEN))
+            else:
+                m.self_name = argument.arg
+                m.bind(argument.arg, instance(m, m.cls, declared=True))
+            continue
+        m.bind(argument.arg, _value(m, function, argument, default))
+    if arguments.vararg is not None:
+        held = annotated(m, arguments.vararg.annotation)
+        m.bind(
+            arguments.vararg.arg,
+            make(Kind.SEQUENCE, element=held if held != UNKNOWN else None, certainty=Certainty.PROVEN),
+        )
+    if arguments.kwarg is not None:
+        m.bind(arguments.kwarg.arg, make(Kind.MAPPING, certainty=Certainty.PROVEN))
+
+
+def _decorated(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, name: str) -> bool:
+    if isinstance(node, ast.Lambda):
+        return False
+    return any(isinstance(d, ast.Name) and d.id == name for d in node.decorator_list)
+
+
+def _static(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    return _decorated(node, "staticmethod")
+
+
+def _class_method(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> bool:
+    return _decorated(node, "classmethod")
+
+
+def _value(m: Machine, function: str, argument: ast.arg, default: ast.expr | None) -> Value:
+    name = argument.arg
+    declared = annotated(m, argument.annotation)
+    if declared.kind is Kind.TENSOR:
+        return _tensor(m, function, argument, declared)
+    if declared != UNKNOWN and declared.kind is not Kind.NONE:
+        return declared
+    passed = m.outside.parameter(function, name)
+    if passed is not None and passed != UNKNOWN:
+        return passed
+    if isinstance(default, ast.Constant) and default.value is not None and default.value is not Ellipsis:
+        content = default.value
+        if isinstance(content, bool):
+            return make(Kind.SCALAR, dtype=DTypeClass.BOOL, certainty=Certainty.ASSUMED)
+        if isinstance(content, int):
+            return make(Kind.SCALAR, dtype=DTypeClass.INT, certainty=Certainty.ASSUMED)
+        if isinstance(content, float):
+            return make(Kind.SCALAR, dtype=DTypeClass.FLOAT, certainty=Certainty.ASSUMED)
+        if isinstance(content, str):
+            return make(Kind.STRING, certainty=Certainty.ASSUMED)
+    if m.torchy:
+        found = parameter(name, m.ambient, argument.lineno)
+        if found is not None:
+            return found
+    return UNKNOWN
+
+
+def _tensor(m: Machine, function: str, argument: ast.arg, declared: Value) -> Value:
+    name = argument.arg
+    dtype = declared.dtype if declared.dtype is not DTypeClass.UNKNOWN else TENSORS.get(name, DTypeClass.UNKNOWN)
+    if is_host_name(name):
+        return host_value(name, dtype)
+    passed = m.outside.parameter(function, name)
+    if passed is not None and passed.kind is Kind.TENSOR and passed.device in (Device.HOST, Device.ACCELERATOR):
+        return passed
+    reasons = (Reason(argument.lineno, f"parameter `{name}`, annotated as a tensor"),)
+    return make(Kind.TENSOR, declared.device, dtype, None, certainty=Certainty.ASSUMED, reasons=reasons)

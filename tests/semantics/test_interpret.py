@@ -1,0 +1,250 @@
+"""Values inside one function: devices, ranks, branches, loops."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+from awp_lint.detector.semantics.interpret import Table, interpret
+from awp_lint.detector.semantics.values import Certainty, Device, DTypeClass, Kind, Value
+from awp_lint.detector.semantics.view import Target
+
+
+class FileNames:
+    """Names of one file: its imports and top-level definitions."""
+
+    def __init__(self, tree: ast.Module, module: str = "app") -> None:
+        self.module = module
+        self.table: dict[str, str] = {}
+        for node in tree.body:
+            if isinstance(node, ast.Import):
+                for alias in node.names:
+                    root = alias.name.partition(".")[0]
+                    self.table[alias.asname or root] = alias.name if alias.asname else root
+            elif isinstance(node, ast.ImportFrom):
+                for alias in node.names:
+                    self.table[alias.asname or alias.name] = f"{node.module}.{alias.name}"
+            elif isinstance(node, ast.FunctionDef | ast.ClassDef):
+                self.table[node.name] = f"{module}.{node.name}"
+
+    def qualified(self, node: ast.expr) -> str | None:
+        parts: list[str] = []
+        while isinstance(node, ast.Attribute):
+            parts.append(node.attr)
+            node = node.value
+        if not isinstance(node, ast.Name) or node.id not in self.table:
+            return None
+        return ".".join([self.table[node.id], *reversed(parts)])
+
+
+class Nothing:
+    """An outside that knows nothing."""
+
+    def canonical(self, dotted: str) -> str:
+        return dotted
+
+    def is_function(self, dotted: str) -> bool:
+        return False
+
+    def is_class(self, dotted: str) -> bool:
+        return False
+
+    def bases(self, cls: str) -> frozenset[str]:
+        return frozenset({cls})
+
+    def method(self, cls: str, name: str) -> str | None:
+        return None
+
+    def returns(self, function: str) -> Value | None:
+        return None
+
+    def attribute(self, cls: str, name: str) -> Value | None:
+        return None
+
+    def parameter(self, function: str, name: str) -> Value | None:
+        return None
+
+    def global_value(self, dotted: str) -> Value | None:
+        return None
+
+
+PRELUDE = "import torch\nimport torch.nn.functional as F\nimport numpy as np\nfrom torch import nn, Tensor\n"
+
+
+def run(body: str, target: Target | None = None) -> tuple[Table, ast.FunctionDef]:
+    """Interpret the only function of the source."""
+    tree = ast.parse(PRELUDE + body)
+    function = next(node for node in tree.body if isinstance(node, ast.FunctionDef))
+    return interpret(function, FileNames(tree), Nothing(), qualname=function.name, target=target), function
+
+
+def result(body: str, target: Target | None = None) -> Value:
+    """What the only function of the source returns."""
+    return run(body, target)[0].returns
+
+
+def describe(value: Value) -> tuple[str, str, str, int | None]:
+    return value.kind.value, value.device.value, value.dtype.value, value.rank
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        ("torch.zeros(2, 3)", ("tensor", "host", "float", 2)),
+        ("torch.zeros(2, 3, device='cuda')", ("tensor", "accelerator", "float", 2)),
+        ("torch.zeros((2, 3), dtype=torch.long, device='cuda:1')", ("tensor", "accelerator", "int", 2)),
+        ("torch.ones(4, device='cpu')", ("tensor", "host", "float", 1)),
+        ("torch.arange(4, device=x.device)", ("tensor", "ambient", "int", 1)),
+        ("torch.tensor([1, 2])", ("tensor", "host", "int", 1)),
+        ("torch.tensor(1.0, device=x.device)", ("tensor", "ambient", "float", 0)),
+        ("torch.full((2,), 1.5, device='cuda')", ("tensor", "accelerator", "float", 1)),
+        ("x.cuda()", ("tensor", "accelerator", "unknown", None)),
+        ("x.cpu()", ("tensor", "host", "unknown", None)),
+        ("x.to('cpu')", ("tensor", "host", "unknown", None)),
+        ("x.to('cuda', torch.float16)", ("tensor", "accelerator", "float", None)),
+        ("torch.zeros(2).to(x.device)", ("tensor", "ambient", "float", 1)),
+        ("torch.zeros(2).to(x)", ("tensor", "ambient", "unknown", 1)),
+        ("torch.zeros_like(x)", ("tensor", "ambient", "unknown", None)),
+        ("x > 0", ("tensor", "ambient", "bool", None)),
+        ("x == None", ("scalar", "unknown", "bool", None)),
+        ("x is None", ("scalar", "unknown", "bool", None)),
+        ("x.sum()", ("tensor", "ambient", "unknown", 0)),
+        ("(x > 0).any()", ("tensor", "ambient", "bool", 0)),
+        ("x.max(dim=-1)[1]", ("tensor", "ambient", "int", None)),
+        ("x.topk(3).values", ("tensor", "ambient", "unknown", None)),
+        ("x.argmax(-1)", ("tensor", "ambient", "int", None)),
+        ("x[x > 0]", ("tensor", "ambient", "unknown", None)),
+        ("torch.zeros(3, device='cuda')[0]", ("tensor", "accelerator", "float", 0)),
+        ("torch.zeros(3, 4, device='cuda')[:, 0]", ("tensor", "accelerator", "float", 1)),
+        ("torch.zeros(3, 4)[None]", ("tensor", "host", "float", 3)),
+        ("x.shape", ("sequence", "unknown", "unknown", None)),
+        ("x.shape[0]", ("scalar", "unknown", "int", None)),
+        ("x.size(0)", ("scalar", "unknown", "int", None)),
+        ("x.dim()", ("scalar", "unknown", "int", None)),
+        ("len(x)", ("scalar", "unknown", "int", None)),
+        ("x.numel()", ("scalar", "unknown", "int", None)),
+        ("x.is_cuda", ("scalar", "unknown", "bool", None)),
+        ("x.item()", ("scalar", "unknown", "unknown", None)),
+        ("(x > 0).item()", ("scalar", "unknown", "bool", None)),
+        ("x.tolist()", ("sequence", "unknown", "unknown", None)),
+        ("x.cpu().numpy()", ("ndarray", "host", "unknown", None)),
+        ("np.asarray(x)", ("ndarray", "host", "unknown", None)),
+        ("torch.from_numpy(np.zeros(3))", ("tensor", "host", "unknown", None)),
+        ("F.softmax(x, -1)", ("tensor", "ambient", "float", None)),
+        ("x.nonzero()", ("tensor", "ambient", "int", 2)),
+        ("torch.cat([x, torch.zeros(2, device=x.device)])", ("tensor", "ambient", "float", None)),
+        ("[t for t in x]", ("sequence", "unknown", "unknown", None)),
+        ("sum(t for t in x)", ("tensor", "ambient", "unknown", None)),
+        ("max(x)", ("tensor", "ambient", "unknown", None)),
+        ("int(x)", ("scalar", "unknown", "int", None)),
+        ("x.device", ("device", "ambient", "unknown", None)),
+        ("x.data_ptr()", ("scalar", "unknown", "int", None)),
+        ("(lambda: x)()", ("tensor", "ambient", "unknown", None)),
+        ("f'{x}'", ("string", "unknown", "unknown", None)),
+    ],
+)
+def test_expression(expression: str, expected: tuple[str, str, str, int | None]) -> None:
+    value = result(f"def f(x: torch.Tensor):\n    return {expression}\n")
+    assert describe(value) == expected
+
+
+def test_literal_device_is_proven_and_annotated_is_assumed() -> None:
+    assert result("def f():\n    return torch.zeros(2, device='cuda')\n").certainty is Certainty.PROVEN
+    assert result("def f(x: Tensor):\n    return x + 1\n").certainty is Certainty.ASSUMED
+
+
+def test_device_variable_follows_availability_unless_target_is_cpu() -> None:
+    body = (
+        "def f():\n"
+        "    device = torch.device('cuda' if torch.cuda.is_available() else 'cpu')\n"
+        "    return torch.ones(2, device=device)\n"
+    )
+    assert result(body).device is Device.ACCELERATOR
+    assert result(body, Target(device="cpu")).device is Device.HOST
+    assert result("def f(x: Tensor):\n    return x\n", Target(device="cpu")).device is Device.HOST
+
+
+def test_branches_join() -> None:
+    assert result("def f(c, x: Tensor):\n    if c:\n        x = x.cpu()\n    return x\n").device is Device.UNKNOWN
+    body = "def f(c, x: Tensor):\n    if c:\n        x = None\n    return x\n"
+    assert result(body).on_device
+    body = "def f(c, x: Tensor):\n    if c:\n        x = x.tolist()\n        raise ValueError\n    return x\n"
+    assert result(body).on_device
+
+
+def test_loop_reaches_a_fixpoint() -> None:
+    body = (
+        "def f(x: Tensor, n: int):\n"
+        "    y = 0\n"
+        "    for i in range(n):\n"
+        "        z = y\n"
+        "        y = x.sum()\n"
+        "    return y\n"
+    )
+    table, function = run(body)
+    loop = function.body[1]
+    assert isinstance(loop, ast.For) and isinstance(loop.body[0], ast.Assign)
+    assert table.value(loop.body[0].value).kind is Kind.UNKNOWN  # int first, tensor later
+    body = "def f(x: Tensor, n: int):\n    while n:\n        x = x + 1\n        n -= 1\n    return x\n"
+    assert result(body).on_device
+
+
+def test_narrowing() -> None:
+    body = (
+        "def f(x):\n    if isinstance(x, torch.Tensor):\n        return x\n    return torch.zeros(1, device='cuda')\n"
+    )
+    assert result(body).on_device
+    body = "def f(t: Tensor):\n    if not torch.is_tensor(t):\n        return 1\n    return t\n"
+    table, function = run(body)
+    last = function.body[-1]
+    assert isinstance(last, ast.Return) and last.value is not None
+    assert table.value(last.value).on_device
+
+
+def test_names_by_convention_are_assumed_tensors() -> None:
+    value = result("def f(hidden_states):\n    return hidden_states\n")
+    assert value.on_device and value.certainty is Certainty.ASSUMED and value.dtype is DTypeClass.FLOAT
+    assert result("def f(input_ids):\n    return input_ids\n").dtype is DTypeClass.INT
+    assert result("def f(seq_lens_cpu: Tensor):\n    return seq_lens_cpu\n").device is Device.HOST
+    assert result("def f(thing):\n    return thing\n").kind is Kind.UNKNOWN
+
+
+def test_list_append_and_unpacking() -> None:
+    body = (
+        "def f(x: Tensor):\n"
+        "    out = []\n"
+        "    for row in x:\n"
+        "        out.append(row)\n"
+        "    a, b = x.chunk(2)\n"
+        "    return torch.stack(out), a\n"
+    )
+    value = result(body)
+    assert value.items is not None and all(item.on_device for item in value.items)
+
+
+def test_reasons_name_the_source() -> None:
+    value = result("def f(x: Tensor):\n    y = torch.zeros(2, device='cuda')\n    return y + 1\n")
+    assert [(r.line, r.text) for r in value.reasons] == [(6, "returned by torch.zeros(...)")]
+
+
+@pytest.mark.parametrize(
+    "expression",
+    ["(" * 80 + "x" + ")" * 80, "x" + ".a" * 3000, "x" + "[0]" * 3000, "1" + "+1" * 3000, "-" * 3000 + "x"],
+)
+def test_deep_nesting_does_not_crash(expression: str) -> None:
+    try:
+        tree = ast.parse(f"def f(x):\n    return {expression}\n")
+    except (RecursionError, MemoryError, SyntaxError):
+        pytest.skip("this Python cannot parse it")
+    function = tree.body[0]
+    assert isinstance(function, ast.FunctionDef)
+    interpret(function, FileNames(tree), Nothing(), qualname="f")
+
+
+def test_long_elif_chain() -> None:
+    lines = ["def f(x: Tensor):", "    if x is None:", "        y = 1"]
+    for number in range(2000):
+        lines += [f"    elif number == {number}:", "        y = x"]
+    lines.append("    return y")
+    assert result("\n".join(lines) + "\n").kind is Kind.UNKNOWN
