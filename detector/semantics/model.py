@@ -14,10 +14,11 @@ from awp_lint.detector.config import Settings
 from awp_lint.detector.semantics import paths, regions
 from awp_lint.detector.semantics.definition import Definition, DefinitionNode, LoopNode, definitions
 from awp_lint.detector.semantics.entries import entry_frequency
+from awp_lint.detector.semantics.interpret import interpret
 from awp_lint.detector.semantics.loops import loop_kind
 from awp_lint.detector.semantics.names import FileNames, ScopeNames
 from awp_lint.detector.semantics.outside import Outside, ValueTable
-from awp_lint.detector.semantics.values import UNKNOWN, Kind, Value
+from awp_lint.detector.semantics.values import Kind, Value
 from awp_lint.detector.semantics.view import Frequency, LoopKind, Region, Target
 
 
@@ -204,12 +205,21 @@ class FunctionModel:
     # values --------------------------------------------------------------------------------------------------------
 
     @cached_property
-    def table(self) -> ValueTable | None:
-        """The values of this definition; None until an interpreter is there."""
-        return None
+    def table(self) -> ValueTable:
+        """The values of this definition."""
+        outer = self.outer()
+        return interpret(
+            self.node,
+            self.names,
+            self.file.outside,
+            qualname=self.qualname,
+            cls=self.class_name,
+            enclosing=None if outer is None else outer.table,
+            target=self.file.target,
+        )
 
     def value(self, node: ast.expr) -> Value:
-        return UNKNOWN if self.table is None else self.table.value(node)
+        return self.table.value(node)
 
     # frequency and regions -----------------------------------------------------------------------------------------
 

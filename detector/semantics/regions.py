@@ -78,17 +78,24 @@ def definition_regions(definition: Definition, qualified: Callable[[ast.expr], s
     if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
         for decorator in node.decorator_list:
             found |= opened_by(decorator, qualified)
-        name = node.name.lower()
-        if name.startswith("test_") or name in ("setup_method", "teardown_method"):
-            found |= Region.TEST
-        if _BENCH_NAME.search(name):
-            found |= Region.TIMED
-        if _TRAIN_NAME.search(name):
-            found |= Region.TRAINING
+        found |= name_region(node.name)
         found |= _trains(definition)
     if definition.cls is not None:
         for decorator in definition.cls.decorator_list:
             found |= opened_by(decorator, qualified)
+    return found
+
+
+def name_region(name: str) -> Region:
+    """The region that a function's name tells of: test, benchmark, training."""
+    found = Region.NONE
+    lowered = name.lower()
+    if lowered.startswith("test_") or lowered in ("setup_method", "teardown_method"):
+        found |= Region.TEST
+    if _BENCH_NAME.search(lowered):
+        found |= Region.TIMED
+    if _TRAIN_NAME.search(lowered):
+        found |= Region.TRAINING
     return found
 
 

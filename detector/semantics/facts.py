@@ -1,0 +1,116 @@
+"""What one file says about calls and classes: plain data that depends on the file's text alone.
+
+:func:`extract` makes a :class:`FileFacts` in one pass over the ``ast`` tree; linking (:mod:`.index`, :mod:`.callgraph`)
+puts the facts of all files together. Facts hold no path and no module name, so that they can be cached by content.
+
+A :data:`Ref` says symbolically what an expression refers to, so that it can be resolved once all files are known:
+
+==========================  ==========================================================================
+``"a.b.c"``                 a chain of names whose root is not a local variable
+``"?"``                     unknown
+``("p", f, "x")``           parameter ``x`` of the file's function number ``f``
+``("self",)`` ``("cls",)``  the instance or class of the method
+``("super",)``              its base classes
+``("f", i)``                the file's function number ``i`` (a nested function or a lambda)
+``(".", base, "x")``        attribute
+``("()", base)``            what calling it gives
+``("[]", base)``            an item of it
+``("{}", a, b, …)``         a container of these
+``("|", a, b, …)``          one of these
+==========================  ==========================================================================
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, TypeAlias
+
+Ref: TypeAlias = "str | tuple[object, ...]"
+
+UNKNOWN: Ref = "?"
+SELF: Ref = ("self",)
+CLS: Ref = ("cls",)
+SUPER: Ref = ("super",)
+
+# What a call is guarded by.
+GUARD_SKIP = 1  # does not heat what it calls: training, tests, error paths, export
+GUARD_ONCE = 2  # runs once a process: lazily made state
+GUARD_REFERENCE = 4  # not called here, only handed on: a callback
+GUARD_START = 8  # handed on to be run at once: a thread's target, a task
+
+
+class CallFact(NamedTuple):
+    """One call. ``loops`` are values of LoopKind around it, outermost first; ``column`` is in UTF-8 bytes."""
+
+    line: int
+    column: int
+    callee: Ref
+    loops: tuple[str, ...]
+    guard: int
+
+
+class LoopFact(NamedTuple):
+    """A loop that counts steps, tokens or requests, with its ``ast`` range."""
+
+    kind: str
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+
+
+class FunctionFact(NamedTuple):
+    """One function, method, nested function or lambda. The module's top level is function 0, ``<module>``."""
+
+    qualname: str
+    line: int  # of the first decorator, as co_firstlineno
+    header: tuple[int, int]  # lines from the first decorator to the last line before the body
+    cls: int  # index of the class that directly holds it, -1
+    outer: int  # index of the function around it, -1
+    kind: str  # "function", "async", "lambda", "module"
+    binding: str  # "", "static", "class", "property"
+    regions: int  # Region flags of the whole definition
+    decorators: tuple[Ref, ...]
+    routes: tuple[str, ...]  # last attribute names of decorators that are calls or attributes: "post", "deployment"
+    parameters: tuple[str, ...]
+    annotations: tuple[tuple[str, Ref], ...]
+    returns: tuple[Ref, ...]  # the return annotation first, when there is one, as an instance
+    calls: tuple[CallFact, ...]
+    properties: tuple[
+        tuple[str, tuple[str, ...], int, int], ...
+    ]  # own-file property names read from self: loops, line, guard
+    writes: tuple[str, ...]  # attributes of self that are assigned
+    loops: tuple[LoopFact, ...]
+    awp: str  # what an ``# awp: …`` comment on the header says, ""
+
+
+class ClassFact(NamedTuple):
+    """One class. ``attributes`` are what methods assign to self, and class-level assignments and annotations."""
+
+    qualname: str
+    line: int
+    outer: int  # index of the function around it, -1
+    bases: tuple[Ref, ...]
+    decorators: tuple[Ref, ...]
+    methods: tuple[tuple[str, int], ...]
+    attributes: tuple[tuple[str, int, Ref], ...]  # name, function in whose scope the ref stands, ref
+
+
+class ImportFact(NamedTuple):
+    """``from {level dots}{module} import {name} as {bound}``; ``name`` is None for ``import module``; "*" for all."""
+
+    bound: str
+    level: int
+    module: str
+    name: str | None
+    scope: int  # index of the function that imports
+
+
+class FileFacts(NamedTuple):
+    """Everything linking needs of one file."""
+
+    imports: tuple[ImportFact, ...]
+    functions: tuple[FunctionFact, ...]
+    classes: tuple[ClassFact, ...]
+    variables: tuple[tuple[str, Ref], ...]  # module-level variables
+    exports: tuple[str, ...] | None  # __all__ where it is a literal
+    nodes: int  # size of the tree, in walked nodes
