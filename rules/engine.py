@@ -158,6 +158,8 @@ class _Findings:
         statement = view.statement(candidate.node)
         first, last = header_lines(statement)
         line, column, end_line, end_column = _extent(candidate.node)
+        if candidate.until is not None:
+            end_line, end_column = _end(candidate.until)
         reason = self.silenced.reason((rule.id, *hit.also), min(first, line), max(last, line))
         return Finding(
             id=digest(rule.id, self.file.module or self.file.path, view.qualname, code, str(ordinal)),
@@ -227,6 +229,10 @@ def _extent(node: ast.expr | ast.stmt) -> tuple[int, int, int, int]:
     return node.lineno, node.col_offset, end_line, end_column
 
 
+def _end(node: ast.AST) -> tuple[int, int]:
+    return getattr(node, "end_lineno", None) or 1, getattr(node, "end_col_offset", None) or 0
+
+
 def _mark(rule: Rule, candidate: Candidate, view: FunctionView) -> Mark:
     kind = candidate.mark or rule.mark
     node: ast.AST = candidate.node
@@ -236,11 +242,14 @@ def _mark(rule: Rule, candidate: Candidate, view: FunctionView) -> Mark:
             node = statement
     if kind is MarkKind.FUNCTION and isinstance(view.node, ast.FunctionDef | ast.AsyncFunctionDef):
         node = view.node
-    if isinstance(node, ast.stmt) and kind is MarkKind.STATEMENT:
+    if candidate.until is not None:
+        line, column = candidate.node.lineno, candidate.node.col_offset
+        end_line, end_column = _end(candidate.until)
+    elif isinstance(node, ast.stmt) and kind is MarkKind.STATEMENT:
         line, column, end_line, end_column = _extent(node)
     else:
         line, column = getattr(node, "lineno", 1), getattr(node, "col_offset", 0)
-        end_line, end_column = getattr(node, "end_lineno", line), getattr(node, "end_col_offset", column)
+        end_line, end_column = _end(node)
     return Mark(
         kind=kind,
         line=line,

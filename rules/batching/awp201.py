@@ -1,0 +1,110 @@
+"""AWP201 call-per-sample."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from awp_lint.detector.finding import Confidence, Event, MarkKind, RootCause
+from awp_lint.detector.semantics.values import Certainty
+from awp_lint.detector.semantics.view import FileView, FunctionView, Region
+from awp_lint.rules.base import Candidate, Rule
+from awp_lint.rules.batching.calls import carries_state, depends_on, item_loops, model_call
+from awp_lint.rules.common import frequency_reason, judge, lower, served_frequency, short, target_names
+
+
+class CallPerSample(Rule):
+    """A model called once an item of what could be one batch."""
+
+    id = "AWP201"
+    name = "call-per-sample"
+    root_cause = RootCause.SCHEDULING
+    confidence = Confidence.MEDIUM
+    cost_us = 5000.0
+    event = Event.LAUNCHES
+    mark = MarkKind.LOOP
+    words = (b"for ",)
+    nodes = (ast.Call,)
+
+    summary = "a model is called once for each item of what could be one batch"
+    what = """
+        A loop or comprehension over prompts, texts, images, rows or samples that calls a model, an encoder or
+        `generate` with one item at a time, where no pass needs the result of the one before.
+        """
+    why = """
+        At batch size 1 a forward is bound by launches or by reading the weights, so n items cost n times as much as
+        one. As one batch they cost little more than one item, until the device is busy.
+        """
+    fine = """
+        - Loops over batches, chunks, a data loader, layers, denoising steps, generated tokens or experts.
+        - A pass that needs the last pass's output.
+        - Items that cannot be stacked (each of another size, tiled on purpose against out-of-memory).
+        - Set-up, tests, training and benchmarks.
+        """
+    safety = """
+        No automatic rewrite: pad or sort the items into batches and call the model once a batch; the results then come
+        back as one tensor.
+        """
+    references = (
+        "https://huggingface.co/docs/transformers/main_classes/pipelines#pipeline-batching",
+        "https://sbert.net/docs/package_reference/sentence_transformer/SentenceTransformer.html",
+    )
+    bad = """
+        import torch
+        from transformers import AutoModel, AutoTokenizer
+
+        tokenizer = AutoTokenizer.from_pretrained("encoder")
+        model = AutoModel.from_pretrained("encoder").to("cuda").eval()
+
+        @torch.inference_mode()
+        def predict(texts: list[str]) -> list[torch.Tensor]:
+            vectors = []
+            for text in texts:
+                inputs = tokenizer(text, return_tensors="pt").to("cuda")
+                vectors.append(model(**inputs).last_hidden_state[:, 0])
+            return vectors
+        """
+    good = """
+        import torch
+        from transformers import AutoModel, AutoTokenizer
+
+        tokenizer = AutoTokenizer.from_pretrained("encoder")
+        model = AutoModel.from_pretrained("encoder").to("cuda").eval()
+
+        @torch.inference_mode()
+        def predict(texts: list[str]) -> torch.Tensor:
+            vectors = []
+            for start in range(0, len(texts), 32):
+                inputs = tokenizer(texts[start : start + 32], padding=True, return_tensors="pt").to("cuda")
+                vectors.append(model(**inputs).last_hidden_state[:, 0])
+            return torch.cat(vectors)
+        """
+
+    def candidates(self, node: ast.AST, view: FunctionView, file: FileView) -> Iterator[Candidate]:
+        assert isinstance(node, ast.Call)
+        name = None
+        for loop in item_loops(view, node):
+            name = name or model_call(node, view)
+            if name is None:
+                return
+            names = target_names(loop.target)
+            if not depends_on(node, names, loop) or carries_state(node, loop, view):
+                continue
+            frequency = served_frequency(view, node)
+            if frequency is None:
+                return
+            confidence = lower(self.confidence, judge(frequency))
+            if view.regions(node) & Region.FALLBACK or view.value(node.func).certainty is Certainty.UNKNOWN:
+                confidence = Confidence.LOW
+            items = short(loop.iter, 40)
+            yield Candidate(
+                node=loop if isinstance(loop, ast.stmt) else node,
+                message=f"`{name}(...)` runs once for each item of `{items}`, at batch size 1",
+                action=f"batch the items of `{items}` (padded or sorted by length) and call `{name}` once a batch",
+                confidence=confidence,
+                frequency=frequency,
+                why=(f"`{name}` is a model", *frequency_reason(frequency)),
+                mark=MarkKind.LOOP if isinstance(loop, ast.stmt) else MarkKind.STATEMENT,
+                covers=(node,),
+            )
+            return

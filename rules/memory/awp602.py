@@ -1,0 +1,233 @@
+"""AWP602 create-then-move."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from awp_lint.detector.finding import Confidence, Effect, Event, Fix, MarkKind, RootCause, Safety
+from awp_lint.detector.semantics.values import Certainty
+from awp_lint.detector.semantics.view import FileView, Frequency, FunctionView, Region
+from awp_lint.rules.base import Candidate, Rule
+from awp_lint.rules.common import frequency_reason, hot_frequency, judge, lower, often, short
+from awp_lint.rules.memory.factories import (
+    COMPUTED,
+    LIKE,
+    RANDOM,
+    SAME_ANYWHERE,
+    Move,
+    host_factory,
+    host_origins,
+    is_integer,
+    lives_on_host,
+    move,
+)
+
+if TYPE_CHECKING:
+    import libcst as cst
+
+    from awp_lint.rules.nodemap import Definition
+
+
+@dataclass(frozen=True, slots=True)
+class _Chained:
+    """``factory(...).to(...)`` in one expression."""
+
+    move: Move
+    made: ast.Call
+    factory: str
+    same_bits: bool  # integer arange, or a factory whose values need no arithmetic, without a cast
+
+
+class CreateThenMove(Rule):
+    """A tensor made on the host and copied to the device, where the device could have made it."""
+
+    id = "AWP602"
+    name = "create-then-move"
+    root_cause = RootCause.MEMORY
+    cost_us = 40.0
+    event = Event.COPY
+    mark = MarkKind.CALL
+    words = (b".to(", b".cuda(")
+    nodes = (ast.Call,)
+    over = ("AWP306",)
+
+    summary = "a tensor is made on the CPU and then moved to the device"
+    what = """
+        `torch.zeros(...).to(device)` and the like (`ones`, `empty`, `full`, `eye`, `arange`, `linspace`, random
+        factories), chained or through a local name, in code that runs for every step, token, layer or item.
+        """
+    why = """
+        The host fills the tensor, copies it from pageable memory, and waits until the copy is done. With `device=` the
+        device fills it itself, by one small kernel that nobody waits for.
+        """
+    fine = """
+        - Set-up code, and once a request.
+        - Moves to the CPU, and casts (`.to(torch.float16)`).
+        - Data that comes from the host anyway: tokenizer output, lists, NumPy arrays (AWP601, AWP603).
+        - Random tensors made on the CPU on purpose, so that one seed gives the same numbers on every device: shown at
+          low confidence, never rewritten.
+        """
+    safety = """
+        Safe for `zeros`, `ones`, `empty`, `full`, `eye` and integer `arange` without a change of type: same values,
+        same type, same shape. With a cast, and for computed factories (`linspace`, float `arange`), the values may
+        differ in the last bit: unsafe. Random factories and tensors that are worked on before the move get a
+        recommendation.
+        """
+    references = (
+        "huggingface/transformers#20061 a constant made on the device",
+        "https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html",
+    )
+    bad = """
+        import torch
+
+        class Decoder(torch.nn.Module):
+            def __init__(self, layers: torch.nn.ModuleList) -> None:
+                super().__init__()
+                self.layers = layers
+
+            def forward(self, hidden_states: torch.Tensor) -> torch.Tensor:
+                for layer in self.layers:
+                    positions = torch.arange(hidden_states.shape[1]).to(hidden_states.device)
+                    hidden_states = layer(hidden_states, positions)
+                return hidden_states
+        """
+    good = """
+        import torch
+
+        class Decoder(torch.nn.Module):
+            def __init__(self, layers: torch.nn.ModuleList) -> None:
+                super().__init__()
+                self.layers = layers
+
+            def forward(self, hidden_states: torch.Tensor) -> torch.Tensor:
+                positions = torch.arange(hidden_states.shape[1], device=hidden_states.device)
+                for layer in self.layers:
+                    hidden_states = layer(hidden_states, positions)
+                return hidden_states
+        """
+
+    def candidates(self, node: ast.AST, view: FunctionView, file: FileView) -> Iterator[Candidate]:
+        assert isinstance(node, ast.Call)
+        moved = move(node, view)
+        if moved is None:
+            return
+        factory = host_factory(moved.made, view)
+        if factory is None and not lives_on_host(moved.made, view):
+            return
+        origins = frozenset({factory}) if factory else host_origins(moved.made, view)
+        if not origins or origins - SAME_ANYWHERE - COMPUTED - RANDOM - LIKE:
+            return
+        frequency = hot_frequency(view, node)
+        if frequency is None:
+            return
+        confidence = _confidence(moved, frequency, view)
+        if origins & RANDOM or view.regions(node) & Region.FALLBACK:
+            confidence = lower(confidence, Confidence.LOW)
+        where = _device_text(moved)
+        chained = None
+        if factory is not None and isinstance(moved.made, ast.Call) and factory not in RANDOM:
+            chained = _Chained(moved, moved.made, factory, _same_bits(moved, moved.made, factory, view))
+        made = short(moved.made, 40)
+        action = f"make {'it' if factory else f'the parts of `{made}`'} there with `device={where}`"
+        yield Candidate(
+            node=node,
+            message=f"`{made}` is made on the CPU and copied to the device {often(frequency)}".rstrip(),
+            action=action,
+            confidence=confidence,
+            frequency=frequency,
+            why=(
+                f"`{made}` is made by `torch.{'`, `torch.'.join(sorted(origins))}` without `device=`",
+                *frequency_reason(frequency),
+            ),
+            covers=(moved.made,),
+            data=chained,
+        )
+
+    def rewrite(self, candidate: Candidate, definition: Definition) -> Fix | None:
+        import libcst as cst
+
+        chained = candidate.data
+        if not isinstance(chained, _Chained):
+            return None
+        call = definition.node(chained.move.call)
+        made = definition.node(chained.made)
+        if not (isinstance(call, cst.Call) and isinstance(made, cst.Call) and _known_keywords(call)):
+            return None
+        if any(arg.keyword is not None and arg.keyword.value in ("pin_memory", "out", "layout") for arg in made.args):
+            return None
+        wanted = _new_arguments(chained, definition)
+        if wanted is None:
+            return None
+        args = [arg for arg in made.args if arg.keyword is None or arg.keyword.value not in wanted]
+        if args and not isinstance(args[-1].comma, cst.MaybeSentinel):
+            args[-1] = args[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
+        equal = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
+        for name, value in wanted.items():
+            args.append(cst.Arg(value, cst.Name(name), equal))
+        safe = chained.same_bits
+        return Fix(
+            title=f"make it on the device: `device={_device_text(chained.move)}` in `torch.{chained.factory}`",
+            safety=Safety.SAFE if safe else Safety.UNSAFE,
+            edits=(definition.replace(chained.move.call, made.with_changes(args=args)),),
+            effects=() if safe else (Effect.NUMERICS,),
+        )
+
+
+def _confidence(moved: Move, frequency: Frequency, view: FunctionView) -> Confidence:
+    result = view.value(moved.call)
+    if result.on_device:
+        return judge(frequency, result)
+    # The target is a device variable: ambient, as devices of models are.
+    ambient = Certainty.ASSUMED
+    return judge(Frequency(frequency.path, min(frequency.certainty, ambient), frequency.chain))
+
+
+def _device_text(moved: Move) -> str:
+    if moved.like is not None:
+        return f"{short(moved.like, 40)}.device"
+    return short(moved.device, 40) if moved.device is not None else '"cuda"'
+
+
+def _same_bits(moved: Move, made: ast.Call, factory: str, view: FunctionView) -> bool:
+    if moved.dtype is not None or moved.like is not None:
+        # Even where the type stays the same nobody shows it here.
+        return factory in ("zeros", "ones", "empty", "eye") and moved.like is None
+    return factory in SAME_ANYWHERE or (factory == "arange" and is_integer(made, view))
+
+
+def _known_keywords(call: cst.Call) -> bool:
+    """Only arguments whose meaning the rewrite keeps."""
+    return all(
+        arg.star == "" and (arg.keyword is None or arg.keyword.value in ("device", "dtype", "other", "non_blocking"))
+        for arg in call.args
+    )
+
+
+def _new_arguments(chained: _Chained, definition: Definition) -> dict[str, cst.BaseExpression] | None:
+    """Keyword arguments that the factory takes over from the move."""
+    import libcst as cst
+
+    moved = chained.move
+    wanted: dict[str, cst.BaseExpression] = {}
+    if moved.like is not None:
+        tensor = definition.node(moved.like)
+        if not isinstance(tensor, cst.Name | cst.Attribute):
+            return None
+        wanted["device"] = cst.Attribute(tensor, cst.Name("device"))
+        wanted["dtype"] = cst.Attribute(tensor, cst.Name("dtype"))
+    elif moved.device is None:
+        wanted["device"] = cst.SimpleString('"cuda"')
+    else:
+        device = definition.node(moved.device)
+        if not isinstance(device, cst.BaseExpression):
+            return None
+        wanted["device"] = device
+    if moved.dtype is not None:
+        dtype = definition.node(moved.dtype)
+        if not isinstance(dtype, cst.BaseExpression):
+            return None
+        wanted["dtype"] = dtype
+    return wanted

@@ -1,0 +1,157 @@
+"""Tensors made on the host and then moved to the device."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+
+from awp_lint.detector.semantics.values import Device, DTypeClass, Kind
+from awp_lint.detector.semantics.view import FunctionView
+from awp_lint.rules.common import argument, method, opaque
+
+#: Factories whose values do not depend on where they are made.
+SAME_ANYWHERE = frozenset({"zeros", "ones", "empty", "full", "eye"})
+LIKE = frozenset({"zeros_like", "ones_like", "empty_like", "full_like"})
+COMPUTED = frozenset({"arange", "linspace", "logspace", "range", "tril_indices", "triu_indices", "hann_window"})
+RANDOM = frozenset({"rand", "randn", "randint", "normal", "randperm"})
+FACTORIES = SAME_ANYWHERE | COMPUTED | RANDOM
+#: Tensors of Python or NumPy data.
+DATA = frozenset({"tensor", "as_tensor", "from_numpy", "FloatTensor", "LongTensor", "IntTensor", "BoolTensor"})
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """``made.to(device, …)`` or ``made.cuda()`` (``device`` None); ``like`` is the tensor of ``made.to(like)``."""
+
+    call: ast.Call
+    made: ast.expr
+    device: ast.expr | None
+    dtype: ast.expr | None = None
+    like: ast.expr | None = None
+
+
+def move(call: ast.Call, view: FunctionView) -> Move | None:
+    """The move to another device that a call is; None where it is a cast, a move to the host, or not understood."""
+    found = method(call)
+    if found is None or opaque(call):
+        return None
+    made, name = found
+    if name == "cuda":
+        device = argument(call, 0, "device")
+        return Move(call, made, device)
+    if name != "to":
+        return None
+    device = argument(call, None, "device")
+    dtype = argument(call, None, "dtype")
+    like = argument(call, None, "other")
+    for position, arg in enumerate(call.args[:2]):
+        value = view.value(arg)
+        if _is_dtype(arg, view):
+            dtype = arg
+        elif position == 0 and value.is_tensor:
+            like = arg
+        elif position == 0:
+            device = arg
+    if device is None and like is None:
+        return None
+    if isinstance(device, ast.Constant) and device.value in ("cpu", None):
+        return None
+    if device is not None and not _is_device(device, view):
+        return None
+    return Move(call, made, device, dtype, like)
+
+
+def _is_dtype(node: ast.expr, view: FunctionView) -> bool:
+    if view.value(node).kind is Kind.DTYPE:
+        return True
+    name = node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+    return "dtype" in name.lower()
+
+
+def _is_device(node: ast.expr, view: FunctionView) -> bool:
+    if view.value(node).kind is Kind.DEVICE:
+        return True
+    if isinstance(node, ast.Constant):
+        return isinstance(node.value, str | int) and node.value != "cpu"
+    if isinstance(node, ast.JoinedStr):
+        return True
+    name = node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+    if isinstance(node, ast.Call):
+        name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+    return "device" in name.lower() or name in ("rank", "local_rank", "gpu")
+
+
+def host_factory(node: ast.expr, view: FunctionView) -> str | None:
+    """The factory's name where a call makes a tensor on the default device, which the call does not choose."""
+    if not isinstance(node, ast.Call):
+        return None
+    dotted = view.qualified(node.func)
+    if dotted is None or not dotted.startswith("torch."):
+        return None
+    name = dotted.rpartition(".")[2]
+    if dotted != f"torch.{name}" or name not in FACTORIES:
+        return None
+    if argument(node, None, "device") is not None or opaque(node):
+        return None
+    return name
+
+
+def is_integer(node: ast.expr, view: FunctionView) -> bool:
+    """Whether a tensor expression is known to hold integers."""
+    return view.value(node).dtype is DTypeClass.INT
+
+
+def host_origins(node: ast.expr, view: FunctionView, depth: int = 4) -> frozenset[str]:
+    """Where a host tensor's contents come from: names of factories, ``data`` for Python data, ``other``.
+
+    Followed through tensor operators, methods and local names; empty for operands that are no tensors.
+    """
+    value = view.value(node)
+    if value.kind is not Kind.UNKNOWN and not value.is_tensor:
+        return frozenset()
+    factory = host_factory(node, view)
+    if factory is not None:
+        return frozenset({factory})
+    if isinstance(node, ast.Call):
+        dotted = view.qualified(node.func) or ""
+        name = dotted.rpartition(".")[2]
+        if dotted == f"torch.{name}" and name in DATA:
+            inner = [argument(node, 0, "data")]
+            return frozenset({"data" if all(i is None or not view.value(i).is_tensor for i in inner) else "other"})
+    if depth == 0:
+        return frozenset({"other"})
+    if isinstance(node, ast.Name):
+        found: set[str] = set()
+        statements = view.assignments(node.id)
+        for statement in statements:
+            source = getattr(statement, "value", None)
+            if isinstance(statement, ast.Assign | ast.AnnAssign | ast.AugAssign) and isinstance(source, ast.expr):
+                targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+                plain = all(isinstance(t, ast.Name | ast.Subscript) for t in targets)
+                found |= host_origins(source, view, depth - 1) if plain else {"other"}
+            else:
+                found.add("other")
+        return frozenset(found) if statements else frozenset({"other"})
+    if isinstance(node, ast.BinOp):
+        return host_origins(node.left, view, depth) | host_origins(node.right, view, depth)
+    if isinstance(node, ast.Compare):
+        return frozenset().union(*(host_origins(part, view, depth) for part in (node.left, *node.comparators)))
+    if isinstance(node, ast.UnaryOp):
+        return host_origins(node.operand, view, depth)
+    if isinstance(node, ast.Subscript):
+        return host_origins(node.value, view, depth)
+    if isinstance(node, ast.Call):
+        parts = [arg for arg in node.args if not isinstance(arg, ast.Starred)]
+        found_method = method(node)
+        if found_method is not None and view.value(found_method[0]).is_tensor:
+            parts = [found_method[0], *parts]
+        elif not (view.qualified(node.func) or "").startswith("torch."):
+            return frozenset({"other"})
+        return frozenset().union(*(host_origins(part, view, depth - 1) for part in parts)) or frozenset({"other"})
+    return frozenset({"other"})
+
+
+def lives_on_host(node: ast.expr, view: FunctionView) -> bool:
+    """Whether a tensor is known to be on the host."""
+    value = view.value(node)
+    return value.is_tensor and value.device is Device.HOST

@@ -1,0 +1,166 @@
+"""AWP102 device-truth."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from awp_lint.detector.finding import Confidence, Event, RootCause
+from awp_lint.detector.semantics.values import Device, Kind, Value
+from awp_lint.detector.semantics.view import FileView, FunctionView, Level, Region
+from awp_lint.rules.base import Candidate, Rule
+from awp_lint.rules.common import frequency_reason, hot_frequency, judge, lower, often, reasons, short
+
+
+class DeviceTruth(Rule):
+    """A device tensor where Python wants a truth value."""
+
+    id = "AWP102"
+    name = "device-truth"
+    root_cause = RootCause.RUNTIME
+    cost_us = 60.0
+    event = Event.WAIT
+    words = (b"if ", b"while ", b"bool(", b" and ", b" or ", b"not ")
+    nodes = (ast.If, ast.While, ast.IfExp, ast.comprehension, ast.UnaryOp, ast.BoolOp, ast.Call)
+
+    summary = "Python asks for the truth of a device tensor on a hot path"
+    what = """
+        `if`, `while`, a conditional expression, `and`, `or`, `not`, `in` or `bool()` on a tensor that lives on the
+        accelerator, in code that runs for every step, token, layer or item. A comparison of tensors is a tensor.
+        """
+    why = """
+        Python needs a plain `bool`, so the host waits until the device has computed the value, and the device idles
+        until the host goes on. The branch also breaks a compiled graph and forbids capture.
+        """
+    fine = """
+        - Tests of `None`, shapes, dtypes, devices and Python flags.
+        - Host tensors.
+        - Asserts, debug and error paths, tests, training; fallback branches at low confidence only.
+        """
+    safety = """
+        No automatic rewrite: select with `torch.where`, run the masked computation always, check every few steps, or
+        decide once a request and pass a Python flag down.
+        """
+    references = (
+        "huggingface/transformers#39870 branches on device values inside layers",
+        "vllm-project/vllm-omni#1105 a branch on a device scalar in each step of a pipeline",
+        "https://docs.pytorch.org/docs/stable/notes/cuda.html#asynchronous-execution",
+    )
+    bad = """
+        import torch
+
+        class Router(torch.nn.Module):
+            def __init__(self, layers: torch.nn.ModuleList) -> None:
+                super().__init__()
+                self.layers = layers
+
+            def forward(self, hidden_states: torch.Tensor, attention_mask: torch.Tensor) -> torch.Tensor:
+                for layer in self.layers:
+                    if attention_mask.all():
+                        hidden_states = layer(hidden_states)
+                    else:
+                        hidden_states = layer(hidden_states, attention_mask)
+                return hidden_states
+        """
+    good = """
+        import torch
+
+        class Router(torch.nn.Module):
+            def __init__(self, layers: torch.nn.ModuleList) -> None:
+                super().__init__()
+                self.layers = layers
+
+            def forward(
+                self, hidden_states: torch.Tensor, attention_mask: torch.Tensor, padded: bool
+            ) -> torch.Tensor:
+                mask = attention_mask if padded else None
+                for layer in self.layers:
+                    hidden_states = layer(hidden_states, mask)
+                return hidden_states
+        """
+
+    def candidates(self, node: ast.AST, view: FunctionView, file: FileView) -> Iterator[Candidate]:
+        for tested in _tested(node, view):
+            value = _truth_value(tested, view)
+            if value is None:
+                continue
+            frequency = hot_frequency(view, tested)
+            if frequency is None:
+                continue
+            confidence = judge(frequency, value)
+            if view.regions(tested) & Region.FALLBACK:
+                confidence = lower(confidence, Confidence.LOW)
+            yield Candidate(
+                node=tested,
+                message=f"`{short(tested)}` is on the device: asking for its truth waits {often(frequency)}".rstrip(),
+                action=_action(node, tested, frequency.path),
+                confidence=confidence,
+                frequency=frequency,
+                why=(*reasons(value, tested), *frequency_reason(frequency)),
+            )
+
+
+def _tested(node: ast.AST, view: FunctionView) -> Iterator[ast.expr]:
+    """The expressions whose truth a node asks for. Every such place belongs to one node only."""
+    if isinstance(node, ast.If | ast.While | ast.IfExp):
+        yield from _parts(node.test)
+    elif isinstance(node, ast.comprehension):
+        for test in node.ifs:
+            yield from _parts(test)
+    elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not) and not _inside_test(node, view):
+        yield from _parts(node.operand)
+    elif isinstance(node, ast.BoolOp) and not _inside_test(node, view):
+        for part in node.values[:-1]:
+            yield from _parts(part)
+    elif isinstance(node, ast.Call):
+        named_bool = isinstance(node.func, ast.Name) and node.func.id == "bool"
+        if named_bool and len(node.args) == 1 and not node.keywords:
+            yield node.args[0]
+
+
+def _parts(test: ast.expr) -> Iterator[ast.expr]:
+    if isinstance(test, ast.BoolOp):
+        for part in test.values:
+            yield from _parts(part)
+    elif isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        yield from _parts(test.operand)
+    else:
+        yield test
+
+
+def _inside_test(node: ast.AST, view: FunctionView) -> bool:
+    """Whether an enclosing test, ``not`` or ``and``/``or`` already asks for the truth of this node."""
+    parent = view.parent(node)
+    if isinstance(parent, ast.BoolOp):
+        return True
+    if isinstance(parent, ast.UnaryOp):
+        return isinstance(parent.op, ast.Not)
+    if isinstance(parent, ast.If | ast.While | ast.IfExp):
+        return node is parent.test
+    return isinstance(parent, ast.comprehension) and any(node is test for test in parent.ifs)
+
+
+def _truth_value(tested: ast.expr, view: FunctionView) -> Value | None:
+    """The device tensor whose truth is asked for, None where there is none."""
+    if isinstance(tested, ast.Compare) and isinstance(tested.ops[0], ast.In | ast.NotIn):
+        container = view.value(tested.comparators[0])
+        if _maybe_device(container):
+            return container
+        left = view.value(tested.left)
+        if _maybe_device(left) and container.kind in (Kind.SEQUENCE, Kind.UNKNOWN):
+            return left
+        return None
+    value = view.value(tested)
+    return value if _maybe_device(value) else None
+
+
+def _maybe_device(value: Value) -> bool:
+    return value.is_tensor and value.device is not Device.HOST
+
+
+def _action(node: ast.AST, tested: ast.expr, path: tuple[Level, ...]) -> str:
+    if isinstance(node, ast.While) or (path and path[-1] is Level.TOKEN):
+        return f"check `{short(tested, 40)}` every few steps, or together with the token that is read anyway"
+    if path and path[-1] is Level.LAYER:
+        return f"decide `{short(tested, 40)}` once above the layers and pass a Python flag down"
+    return f"select with `torch.where`, or decide `{short(tested, 40)}` once outside the hot path"

@@ -1,0 +1,161 @@
+"""AWP111 cpu-sampling."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from awp_lint.detector.finding import Confidence, Event, RootCause
+from awp_lint.detector.semantics.view import FileView, FunctionView, Region
+from awp_lint.rules.base import Candidate, Rule
+from awp_lint.rules.common import ancestors, assigned_name, frequency_reason, hot_frequency, judge, lower, often, short
+from awp_lint.rules.common import reasons as value_reasons
+from awp_lint.rules.sync.reads import device_read
+
+_SCORES = re.compile(r"(^|_)(logits?|scores?|probs?|probabilities|log_?probs?|lprobs|logprobs)(_|\d|$)", re.IGNORECASE)
+_PICKS = frozenset({
+    "argmax", "multinomial", "topk", "choice", "choices", "argsort", "argpartition", "sort", "softmax", "log_softmax",
+    "sample", "nlargest", "partition", "categorical", "argmin",
+})  # fmt: skip
+_HOPS = 4
+
+
+class CpuSampling(Rule):
+    """Scores brought to the host to pick from them."""
+
+    id = "AWP111"
+    name = "cpu-sampling"
+    root_cause = RootCause.RUNTIME
+    cost_us = 400.0
+    event = Event.WAIT
+    words = (b".cpu", b".numpy", b".tolist", b'"cpu"', b"'cpu'")
+    nodes = (ast.Call,)
+    over = ("AWP101", "AWP604")
+
+    summary = "logits are copied to the host to sample or take the top k there"
+    what = """
+        Logits, scores or probabilities are copied to the host (`.cpu()`, `.numpy()`, `.tolist()`) and then sorted,
+        soft-maxed or sampled there with NumPy, Python or CPU tensors, at every step or token.
+        """
+    why = """
+        The copy has the size of the vocabulary times the batch where one integer a row would do; the host waits for the
+        forward, works through the vocabulary on one core, and the device idles meanwhile.
+        """
+    fine = """
+        - Copying the picked token ids, or the k best values, after `topk`/`argmax`/`multinomial` on the device.
+        - Scores returned to the user once at the end.
+        - Host models.
+        """
+    safety = """
+        No automatic rewrite: sample on the device (`torch.multinomial`, `topk`, `sort`) and read only the ids. The
+        random numbers come from another generator, so sampled text differs for the same seed.
+        """
+    references = (
+        "https://docs.pytorch.org/docs/stable/generated/torch.multinomial.html",
+        "huggingface/transformers#46693 how readings of device values in generation were weighed",
+    )
+    bad = """
+        import numpy as np
+        import torch
+
+        @torch.inference_mode()
+        def generate(model: torch.nn.Module, input_ids: torch.Tensor, max_new_tokens: int) -> torch.Tensor:
+            input_ids = input_ids.to("cuda")
+            for _ in range(max_new_tokens):
+                logits = model(input_ids)[:, -1]
+                probs = torch.softmax(logits, dim=-1).cpu().numpy()
+                picked = np.random.choice(probs.shape[-1], p=probs[0])
+                input_ids = torch.cat([input_ids, torch.full((1, 1), picked, device="cuda")], dim=1)
+            return input_ids
+        """
+    good = """
+        import torch
+
+        @torch.inference_mode()
+        def generate(model: torch.nn.Module, input_ids: torch.Tensor, max_new_tokens: int) -> torch.Tensor:
+            input_ids = input_ids.to("cuda")
+            for _ in range(max_new_tokens):
+                logits = model(input_ids)[:, -1]
+                picked = torch.multinomial(torch.softmax(logits, dim=-1), 1)
+                input_ids = torch.cat([input_ids, picked], dim=1)
+            return input_ids
+        """
+
+    def candidates(self, node: ast.AST, view: FunctionView, file: FileView) -> Iterator[Candidate]:
+        assert isinstance(node, ast.Call)
+        read = device_read(node, view)
+        if read is None or read.how in ("item", "int", "float", "complex") or not _is_scores(read.source, view, 2):
+            return
+        pick = _picked(node, view, _HOPS)
+        if pick is None:
+            return
+        frequency = hot_frequency(view, node)
+        if frequency is None:
+            return
+        confidence = judge(frequency, read.value)
+        if view.regions(node) & Region.FALLBACK:
+            confidence = lower(confidence, Confidence.LOW)
+        source = short(read.source, 40)
+        yield Candidate(
+            node=node,
+            message=(
+                f"`{short(node)}` copies all scores to the host {often(frequency)}"
+                f" and `{short(pick, 40)}` picks from them there"
+            ),
+            action=f"pick from `{source}` on the device and read only the ids",
+            confidence=confidence,
+            frequency=frequency,
+            why=(*value_reasons(read.value, read.source), *frequency_reason(frequency)),
+            covers=tuple(_same_chain(node, view)),
+        )
+
+
+def _is_scores(node: ast.expr, view: FunctionView, depth: int) -> bool:
+    """Whether names say that these are scores over a vocabulary, not yet picked from."""
+    for part in ast.walk(node):
+        if isinstance(part, ast.Call):
+            name = part.func.attr if isinstance(part.func, ast.Attribute) else getattr(part.func, "id", "")
+            if name in ("topk", "argmax", "multinomial", "gather"):
+                return False
+    for part in ast.walk(node):
+        if isinstance(part, ast.Name | ast.Attribute):
+            word = part.id if isinstance(part, ast.Name) else part.attr
+            if _SCORES.search(word) or word in ("softmax", "log_softmax"):
+                return True
+    if depth > 0 and isinstance(node, ast.Name):
+        for statement in view.assignments(node.id):
+            if isinstance(statement, ast.Assign) and _is_scores(statement.value, view, depth - 1):
+                return True
+    return False
+
+
+def _picked(node: ast.AST, view: FunctionView, hops: int) -> ast.expr | None:
+    """The call that picks from the value of a node, followed through chains and local names."""
+    child = node
+    for parent in ancestors(view, node):
+        if isinstance(parent, ast.Call):
+            name = parent.func.attr if isinstance(parent.func, ast.Attribute) else getattr(parent.func, "id", "")
+            if name in _PICKS:
+                return parent
+        elif isinstance(parent, ast.stmt):
+            break
+        child = parent
+    name_of = assigned_name(view, child)
+    if name_of is None or hops == 0:
+        return None
+    for use in view.uses(name_of):
+        if use.lineno <= child.lineno or view.parent(use) is None:  # type: ignore[attr-defined]
+            continue
+        found = _picked(use, view, hops - 1)
+        if found is not None:
+            return found
+    return None
+
+
+def _same_chain(node: ast.Call, view: FunctionView) -> Iterator[ast.AST]:
+    """The calls chained to this one: ``x.cpu()`` of ``x.cpu().numpy()`` and the other way round."""
+    for parent in ancestors(view, node):
+        if not isinstance(parent, ast.Attribute | ast.Call):
+            return
+        yield parent

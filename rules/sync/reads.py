@@ -1,0 +1,189 @@
+"""Reads of a device value by the host: what counts as one, and which of them nobody can avoid."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from awp_lint.detector.semantics.values import Device, Value
+from awp_lint.detector.semantics.view import FunctionView, Level, LoopKind
+from awp_lint.rules.common import ancestors, argument, assigned_name, method, names_in, target_names
+
+READ_METHODS = frozenset({"item", "tolist", "cpu", "numpy"})
+READ_BUILTINS = frozenset({"int", "float", "complex"})
+
+#: Functions that take sizes and bounds as Python integers: a read that feeds them is their contract.
+_INT_CALLEES = frozenset({
+    "flash_attn_varlen_func", "flash_attn_varlen_qkvpacked_func", "flash_attn_varlen_kvpacked_func", "varlen_fwd",
+    "flash_varlen_fn", "memory_efficient_attention", "split", "split_with_sizes", "tensor_split", "unpad_input",
+    "pad_input", "BlockDiagonalMask", "from_seqlens", "all_to_all_single",
+})  # fmt: skip
+_INT_NAMES = re.compile(
+    r"max_?seq_?len(gth)?s?(_\w+)?|max_(length|len|seqlen)(_\w+)?|max_s|(q|kv|k)_max(_seq_?len)?|(\w+_)?split(s|_sizes?)|(\w+_)?splits"
+)
+_TOKEN_WORDS = re.compile(r"(^|_)(tok(en)?s?|next|ids?|sampled|eos|predicted|selected)(_|$)", re.IGNORECASE)
+_WRAPPERS = frozenset({"enumerate", "zip", "reversed", "list", "tuple", "tqdm", "iter", "map", "filter"})
+_PICKS = frozenset({"argmax", "multinomial", "topk", "max"})
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """A call that brings ``source`` (whose value is ``value``) to the host."""
+
+    call: ast.Call
+    source: ast.expr
+    value: Value
+    how: str
+
+
+def device_read(call: ast.Call, view: FunctionView) -> Read | None:
+    """The read that a call is, where its source is a tensor that is not known to live on the host.
+
+    The device may be unknown: the caller decides what that is worth.
+    """
+    found = method(call)
+    if found is not None:
+        source, name = found
+        if name in READ_METHODS and not call.args:
+            how = name
+        elif name == "to" and _to_host(call, view):
+            how = "to"
+        else:
+            return None
+    elif isinstance(call.func, ast.Name) and call.func.id in READ_BUILTINS and len(call.args) == 1:
+        source, how = call.args[0], call.func.id
+    else:
+        return None
+    value = view.value(source)
+    if not value.is_tensor or value.device is Device.HOST:
+        return None
+    return Read(call, source, value, how)
+
+
+def _to_host(call: ast.Call, view: FunctionView) -> bool:
+    target = argument(call, 0, "device")
+    if isinstance(target, ast.Constant):
+        return target.value == "cpu"
+    result = view.value(call)
+    return result.is_tensor and result.device is Device.HOST
+
+
+def serves_int_contract(read: Read, view: FunctionView) -> bool:
+    """Whether the value goes where a Python integer is demanded: kernels with host-side bounds, split sizes."""
+    name = assigned_name(view, read.call)
+    if name is None:
+        name = _assigned_from(view, read.call)
+    if name is not None:
+        if _INT_NAMES.fullmatch(name):
+            return True
+        return any(_feeds_int(view, use) for use in view.uses(name) if _in_view(view, use))
+    return _feeds_int(view, read.call)
+
+
+def _assigned_from(view: FunctionView, node: ast.AST) -> str | None:
+    """As :func:`assigned_name`, through ``int(...)``, ``max(...)`` and indexing around the node."""
+    for parent in ancestors(view, node):
+        if (
+            isinstance(parent, ast.Call)
+            and isinstance(parent.func, ast.Name)
+            and parent.func.id in ("int", "max", "list")
+        ):
+            name = assigned_name(view, parent)
+            if name:
+                return name
+            continue
+        return None
+    return None
+
+
+def _in_view(view: FunctionView, node: ast.AST) -> bool:
+    return view.parent(node) is not None
+
+
+def _feeds_int(view: FunctionView, node: ast.AST) -> bool:
+    child = node
+    for parent in ancestors(view, node):
+        if isinstance(parent, ast.keyword):
+            if parent.arg is not None and _INT_NAMES.fullmatch(parent.arg):
+                return True
+        elif isinstance(parent, ast.Call):
+            name = _callee(parent)
+            if child is not parent.func and name in _INT_CALLEES:
+                return True
+            if name not in ("int", "max", "min", "list", "tuple"):
+                return False
+        elif isinstance(parent, ast.Dict):
+            key = next((k for k, v in zip(parent.keys, parent.values, strict=True) if v is child), None)
+            return (
+                isinstance(key, ast.Constant) and isinstance(key.value, str) and bool(_INT_NAMES.fullmatch(key.value))
+            )
+        elif not isinstance(parent, ast.BinOp | ast.List | ast.Tuple | ast.Starred | ast.Subscript):
+            return False
+        child = parent
+    return False
+
+
+def _callee(call: ast.Call) -> str:
+    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+
+
+def is_token_read(read: Read, view: FunctionView) -> bool:
+    """Whether the read brings the token just picked to the host, once a decode step: nobody can avoid that one.
+
+    A read for every row of the batch is not meant: one read of all rows serves.
+    """
+    frequency = view.frequency(read.call)
+    if not frequency.known or not frequency.path or frequency.path[-1] not in (Level.TOKEN, Level.STEP):
+        return False
+    kinds = [view.loop_kind(loop) for loop in view.loops(read.call)]
+    if any(kind in (LoopKind.BATCH, LoopKind.ELEMENTS, LoopKind.LAYERS) for kind in kinds):
+        return False
+    return _is_token(read.source, view, depth=3)
+
+
+def _is_token(node: ast.expr, view: FunctionView, depth: int) -> bool:
+    if isinstance(node, ast.Call):
+        name = _callee(node)
+        if name in _PICKS:
+            return True
+        if name in ("squeeze", "view", "reshape", "flatten", "detach", "to", "long", "int", "contiguous", "cpu"):
+            found = method(node)
+            return found is not None and _is_token(found[0], view, depth)
+        return bool(_TOKEN_WORDS.search(name)) and "sample" in name
+    if isinstance(node, ast.Subscript):
+        return _is_token(node.value, view, depth)
+    if isinstance(node, ast.Attribute):
+        return bool(_TOKEN_WORDS.search(node.attr))
+    if isinstance(node, ast.Name):
+        if _TOKEN_WORDS.search(node.id):
+            return True
+        if depth > 0:
+            for statement in view.assignments(node.id):
+                if isinstance(statement, ast.Assign) and _is_token(statement.value, view, depth - 1):
+                    return True
+    return False
+
+
+def iterated_from(view: FunctionView, node: ast.expr) -> ast.expr | None:
+    """The device tensor that a loop around the node goes over, where the node is one of its elements."""
+    used = names_in(node)
+    for loop in view.loops(node):
+        if isinstance(loop, ast.While):
+            continue
+        if used & target_names(loop.target):
+            for source in iterables(loop.iter):
+                value = view.value(source)
+                if value.is_tensor and value.device is not Device.HOST:
+                    return source
+    return None
+
+
+def iterables(node: ast.expr) -> Iterator[ast.expr]:
+    """What is really iterated: the arguments of ``enumerate``, ``zip`` and the like."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _WRAPPERS:
+        for arg in node.args:
+            yield from iterables(arg)
+    else:
+        yield node
