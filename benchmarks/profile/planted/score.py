@@ -1,0 +1,233 @@
+"""Holds a profile run's JSON report against a program's own truth and prints a table.
+
+    python decode.py --device cuda --size gpu --truth > truth-decode.json
+    awp-lint decode.py --format json --output report.json --profile python decode.py --device cuda --size gpu
+    python score.py truth-decode.json report.json [--save planted-decode]
+
+or, for all programs one after the other, truth before and after each run:
+
+    python score.py --all --device cuda --size gpu --seconds 20 [--save planted]
+
+Exact: calls, launches (kernels and copies) and bytes per unit. Within a tolerance: host time, against the mean of the
+two truth runs without the largest and smallest tenth. Findings at places that are not planted are listed, not judged.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+PROGRAMS = ("decode", "sampler", "detect", "embed")
+sys.path.insert(0, str(HERE.parents[1]))
+
+from measure import save, table  # noqa: E402
+from truth import locate, plants  # noqa: E402
+
+EXACT = 1e-3  # relative; covers a report's rounding
+
+
+def place_of(finding: dict[str, Any], program: Path, tree: ast.Module) -> str | None:
+    """The id of the plant that a finding is about."""
+    for plant in plants(program):
+        statement, call = locate(tree, plant)
+        rules = {plant.rule, *plant.accepts}
+        if rules.isdisjoint({finding["rule"], *finding["also"]}) or finding["function"] != plant.function:
+            continue
+        if call is not None and plant.covers == "call":
+            spot = (finding["line"], finding["column"] - 1)
+            if spot == (call.lineno, call.col_offset) or spot == (statement.lineno, statement.col_offset):
+                return plant.id
+        elif finding["line"] <= _last_line(statement) and finding["end_line"] >= statement.lineno:
+            return plant.id
+    return None
+
+
+def _last_line(statement: ast.stmt) -> int:
+    body = getattr(statement, "body", None)
+    return body[0].lineno - 1 if body else statement.end_lineno or statement.lineno
+
+
+def compare(program: Path, truths: list[dict[str, Any]], report: dict[str, Any]) -> dict[str, Any]:
+    """One row a plant, and what else was found."""
+    tree = ast.parse(program.read_text(encoding="utf-8"))
+    by_plant: dict[str, dict[str, Any]] = {}
+    others = []
+    for finding in report["findings"]:
+        plant = place_of(finding, program, tree)
+        if plant is not None and plant not in by_plant:
+            by_plant[plant] = finding
+        else:
+            others.append(f"{finding['rule']} line {finding['line']} {finding['function']}")
+    rows = []
+    for number, plant in enumerate(truths[0]["plants"]):
+        rows.append(_row(plant, [truth["plants"][number] for truth in truths], by_plant.get(plant["id"])))
+    profile = report.get("profile") or {}
+    step_ms = sum(truth["step_ms"] for truth in truths) / len(truths)
+    request_ms = sum(truth["request_ms"] for truth in truths) / len(truths)
+    unit_truth = {"step": step_ms, "request": request_ms}.get(str(profile.get("unit")))
+    busy = profile.get("gpu_busy_ms")
+    return {
+        "program": program.stem,
+        "device": truths[0]["device"],
+        "rows": rows,
+        "not_planted": others,
+        "unit": profile.get("unit"),
+        "unit_ms": profile.get("unit_ms"),
+        "unit_ms_truth": unit_truth,
+        "gap_ratio": profile.get("gap_ratio"),
+        "gap_ratio_truth": 1 - busy / unit_truth if busy is not None and unit_truth else None,
+        "trusted": profile.get("trusted"),
+        "reasons": profile.get("reasons"),
+    }
+
+
+def _row(plant: dict[str, Any], measured: list[dict[str, Any]], finding: dict[str, Any] | None) -> dict[str, Any]:
+    row: dict[str, Any] = {"id": plant["id"], "rule": plant["rule"], "what": plant["call"] or plant["code"]}
+    evidence = (finding or {}).get("evidence")
+    row["found"] = finding is not None
+    row["line"] = finding["line"] if finding else None
+    row["verdict"] = evidence["verdict"] if evidence else None
+    if evidence is None or evidence["unit"] not in ("step", "request"):
+        return row
+    per_unit = plant["per_step"] if evidence["unit"] == "step" else plant["per_request"]
+    row["unit"] = evidence["unit"]
+    row["calls"] = (per_unit, evidence["calls_per_unit"])
+    if plant["kernels"] is not None and plant["copies"] is not None:
+        row["launches"] = ((plant["kernels"] + plant["copies"]) * per_unit, evidence["launches"])
+    for name, key in (("h2d", "h2d_bytes"), ("d2h", "d2h_bytes")):
+        if plant[name] is not None:
+            row[name] = (plant[name] * per_unit, evidence["copies"][key])
+    host = [m["host_ms"]["trimmed"] for m in measured if m["host_ms"]]
+    if host:
+        row["host_ms"] = (sum(host) / len(host) * per_unit, evidence["host_ms"])
+        row["host_spread"] = (max(host) - min(host)) / (sum(host) / len(host)) if len(host) > 1 else None
+    waits = [m["pending_wait_ms"]["trimmed"] for m in measured if m["pending_wait_ms"]]
+    if waits:
+        row["blocked_ms"] = (sum(waits) / len(waits) * per_unit, evidence["blocked_ms"])
+    return row
+
+
+def exact(pair: tuple[float, float | None]) -> str:
+    """Expected and reported number, with a mark where they differ; a report without the number says so."""
+    expected, got = pair
+    if got is None:
+        return f"{expected:g} / -"
+    good = abs(expected - got) <= EXACT * max(abs(expected), 1e-9) + 1e-9
+    return f"{expected:g}" if good else f"{expected:g} / {got:g} !"
+
+
+def near(pair: tuple[float, float | None]) -> str:
+    expected, got = pair
+    if got is None:
+        return f"{expected:.4f} / -"
+    off = (got - expected) / expected if expected else 0.0
+    return f"{expected:.4f} / {got:.4f} ({off:+.0%})"
+
+
+def show(result: dict[str, Any]) -> str:
+    heading = ["plant", "rule", "verdict", "unit", "calls", "launches", "h2d B", "d2h B", "host ms true / said"]
+    rows = [heading]
+    for row in result["rows"]:
+        cells = [exact(row[key]) if key in row else "" for key in ("calls", "launches", "h2d", "d2h")]
+        host = near(row["host_ms"]) if "host_ms" in row else ""
+        verdict = row["verdict"] or ("no evidence" if row["found"] else "NOT FOUND")
+        rows.append([f"{row['id']} {row['what'][:40]}", row["rule"], verdict, row.get("unit", ""), *cells, host])
+    found = sum(row["found"] for row in result["rows"])
+    lines = [f"{result['program']} on {result['device']}: {found} of {len(result['rows'])} planted places found"]
+    if result["unit_ms"] is not None and result["unit_ms_truth"]:
+        lines.append(f"{result['unit']}: true {result['unit_ms_truth']:.3f} ms, said {result['unit_ms']:.3f} ms")
+    if result["gap_ratio"] is not None and result["gap_ratio_truth"] is not None:
+        lines.append(f"gap ratio: true {result['gap_ratio_truth']:.3f}, said {result['gap_ratio']:.3f}")
+    lines.append(table(rows))
+    if result["not_planted"]:
+        lines.append("elsewhere: " + "; ".join(result["not_planted"]))
+    return "\n".join(lines)
+
+
+def tally(results: list[dict[str, Any]], tolerance: float) -> str:
+    """The counts that the table is read for."""
+    checks = {"found": [0, 0], "calls": [0, 0], "launches": [0, 0], "bytes": [0, 0], "host time": [0, 0]}
+    for row in (row for result in results for row in result["rows"]):
+        _count(checks["found"], row["found"])
+        for key, name in (("calls", "calls"), ("launches", "launches"), ("h2d", "bytes"), ("d2h", "bytes")):
+            if key in row and row[key][1] is not None:
+                _count(checks[name], exact(row[key])[-1] != "!")
+        if "host_ms" in row and row["host_ms"][1] is not None:
+            true, said = row["host_ms"]
+            _count(checks["host time"], abs(said - true) <= tolerance * true)
+    return ", ".join(f"{name} {good}/{total}" for name, (good, total) in checks.items()) + (
+        f" (host time within {tolerance:.0%})"
+    )
+
+
+def _count(pair: list[int], good: bool) -> None:
+    pair[0] += good
+    pair[1] += 1
+
+
+def run_all(names: list[str], options: list[str]) -> list[dict[str, Any]]:
+    """Truth, profile run, truth again, for each program."""
+    results = []
+    for name in names:
+        program = HERE / f"{name}.py"
+        command = [sys.executable, str(program), *options]
+        before = _truth(command)
+        with tempfile.TemporaryDirectory() as folder:
+            report = Path(folder) / "report.json"
+            own = [sys.executable, "-m", "awp_lint", str(program), "--isolated", "--format", "json"]
+            done = subprocess.run(
+                [*own, "--output", str(report), "--profile", *command], capture_output=True, text=True
+            )
+            if not report.exists():
+                raise SystemExit(f"score.py: {name}: awp-lint ended with {done.returncode}: {done.stderr[-2000:]}")
+            data = json.loads(report.read_text(encoding="utf-8"))
+        results.append(compare(program, [before, _truth(command)], data))
+        print(show(results[-1]), end="\n\n", flush=True)
+    return results
+
+
+def _truth(command: list[str]) -> dict[str, Any]:
+    done = subprocess.run([*command, "--truth"], capture_output=True, text=True)
+    if done.returncode:
+        raise SystemExit(f"score.py: {command[1]} --truth failed: {done.stderr[-2000:]}")
+    return dict(json.loads(done.stdout))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("truth", nargs="?", type=Path, help="what a program's --truth printed")
+    parser.add_argument("report", nargs="?", type=Path, help="the report of a profile run of the same program")
+    parser.add_argument("--all", action="store_true", help="run everything: each program's truth and a profile run")
+    parser.add_argument("--only", choices=PROGRAMS, action="append", help="with --all: only this program")
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--size", choices=("cpu", "gpu"), default="cpu")
+    parser.add_argument("--seconds", default="20")
+    parser.add_argument("--tolerance", type=float, default=0.05, help="of host times (default: 0.05)")
+    parser.add_argument("--save", metavar="NAME", help="also write benchmarks/results/NAME.json and .txt")
+    args = parser.parse_args()
+    if args.all:
+        options = ["--device", args.device, "--size", args.size, "--seconds", args.seconds]
+        results = run_all(args.only or list(PROGRAMS), options)
+    elif args.truth and args.report:
+        truth = json.loads(args.truth.read_text(encoding="utf-8"))
+        report = json.loads(args.report.read_text(encoding="utf-8"))
+        results = [compare(HERE / f"{truth['program']}.py", [truth], report)]
+        print(show(results[0]), end="\n\n")
+    else:
+        parser.error("give a truth file and a report, or --all")
+    verdict = tally(results, args.tolerance)
+    print(verdict)
+    if args.save:
+        save(args.save, {"results": results}, "\n\n".join([*map(show, results), verdict]))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
