@@ -41,6 +41,7 @@ def _word(text: bytes) -> np.uint64:
 
 _MASK7 = np.uint64((1 << 56) - 1)
 _MASK6 = np.uint64((1 << 48) - 1)
+_TAILS = np.array([(1 << 8 * count) - 1 for count in range(9)], np.uint64)  # the first bytes of a word
 _CATEGORY_WORDS = [
     (_word(spelling + b'"'), cat)
     for word, cat in CATEGORIES.items()
@@ -127,6 +128,23 @@ class _Columns:
         table = self.names
         return np.fromiter((table.setdefault(n, len(table)) for n in names), np.int32, len(names))
 
+    def _names(self, text: bytes, words: Words, start: Ints, end: Ints) -> npt.NDArray[np.int32]:
+        """Name numbers of ``text[start:end]``: names are hashed by arrays, and each different one is read once."""
+        length = end - start
+        mixed = length.astype(np.uint64)
+        rows = np.arange(start.size)
+        offset = 0
+        while rows.size:
+            left = length[rows] - offset
+            word = words[start[rows] + offset] & _TAILS[np.minimum(left, 8)]
+            value = (mixed[rows] ^ word) * np.uint64(0x9E3779B97F4A7C15)
+            mixed[rows] = value ^ (value >> np.uint64(29))
+            offset += 8
+            rows = rows[left > 8]
+        _, first, inverse = np.unique(mixed, return_index=True, return_inverse=True)
+        distinct = [text[a:b] for a, b in zip(start[first].tolist(), end[first].tolist(), strict=True)]
+        return self._ids(distinct)[inverse]
+
     def _append(
         self, category: npt.NDArray[np.uint8], name: npt.NDArray[np.int32], start: Ints, end: Ints, thread: Ints,
         device: Ints, stream: Ints, correlation: Ints, size: Ints,
@@ -141,13 +159,16 @@ class _Columns:
         byte = np.frombuffer(padded, np.uint8)
         words: Words = np.ndarray((len(text) + 24,), "<u8", padded, strides=(1,))
         quotes = np.flatnonzero(byte == 34)
-        word = words[quotes]
+        if quotes.size < 2:
+            return not text.count(b'"ph"')
+        keys = quotes[:-1][byte[quotes[1:] + 1] == 58]  # a quote whose partner is followed by a colon
+        word = words[keys]
         seven, six = word & _MASK7, word & _MASK6
 
         def at(key: bytes) -> Ints:
             """Where the key stands."""
             read = word if len(key) == 8 else seven if len(key) == 7 else six
-            return np.asarray(quotes[read == _word(key)], np.int64)
+            return np.asarray(keys[read == _word(key)], np.int64)
 
         events = at(b'"ph": ')
         if events.size != text.count(b'"ph"'):
@@ -182,7 +203,7 @@ class _Columns:
             if whole is None:
                 return False
             closing[row] = whole.end() - 1
-        names = self._ids([text[a + 1 : b] for a, b in zip(opening.tolist(), closing.tolist(), strict=True)])
+        names = self._names(text, words, opening + 1, closing)
         start, end = _decimal(byte, fields[b'"ts": ']), _decimal(byte, fields[b'"dur": '])
         tid, pid = _integer(byte, fields[b'"tid": ']), _integer(byte, fields[b'"pid": '])
         if start is None or end is None or tid is None or pid is None:
