@@ -134,11 +134,34 @@ def _call(m: Machine, node: ast.Call) -> Value:
             result = _getattr(m, node, operands)
         elif callee.cls == "builtins.super":
             result = m.env.get(m.self_name, UNKNOWN) if m.self_name else UNKNOWN
-    if result.kind is Kind.TENSOR and not result.reasons:
+    if m.symbolic and (operands or keywords):
+        _note(m, callee, receiver, function, operands, keywords)
+    elif result.kind is Kind.TENSOR and not result.reasons:
         result = result.because(node.lineno, f"returned by {spell(function)}(...)")
     if m.default_device is not None or callee.cls == "torch.set_default_device":
         _set_default(m, callee, operands)
     return result
+
+
+def _note(
+    m: Machine, callee: Value, receiver: Value | None, function: ast.expr, operands: Args, keywords: Keywords
+) -> None:
+    """Keep the arguments of a call that may reach a function of the project."""
+    if receiver is not None and receiver.kind is Kind.UNKNOWN:
+        if (
+            receiver.cls is not None
+            and isinstance(function, ast.Attribute)
+            and "." not in receiver.cls.rpartition(">")[2]
+        ):
+            m.calls.append((f"{receiver.cls}.{function.attr}", operands, keywords))
+        return
+    if callee.cls is None:
+        return
+    if callee.kind is Kind.UNKNOWN:
+        if callee.cls.startswith("<") and callee.cls.count(".", callee.cls.index(">")) == 1:
+            m.calls.append((callee.cls, operands, keywords))
+    elif callee.kind in (Kind.CALLABLE, Kind.EXTERNAL) and callee.cls.partition(".")[0] not in objects.FOREIGN:
+        m.calls.append((callee.cls, operands, keywords))
 
 
 _MUTABLE = frozenset({Kind.SEQUENCE, Kind.MODULE, Kind.MAPPING})
@@ -294,12 +317,12 @@ def _subscript(m: Machine, node: ast.Subscript) -> Value:
         if key.__class__ is str:
             return objects.key(m, value, key)
         if key.__class__ is int:
-            return item(value, key)
+            return objects.item(m, value, key)
     at = evaluate(m, index)
     if index.__class__ is ast.UnaryOp and isinstance(index.operand, ast.Constant):
         key = index.operand.value
         if key.__class__ is int:
-            return item(value, -key)
+            return objects.item(m, value, -key)
     if index.__class__ is ast.Slice:
         if kind is Kind.SEQUENCE:
             if value.items is None:
@@ -317,19 +340,6 @@ def _subscript(m: Machine, node: ast.Subscript) -> Value:
     if kind is Kind.UNKNOWN and at.kind is Kind.TENSOR and value.cls is None and m.torchy:
         return tensors.like(at, DTypeClass.UNKNOWN) if at.device is not Device.HOST else UNKNOWN
     return tensors.element(value)
-
-
-def item(v: Value, at: int) -> Value:
-    """``v[at]`` for a constant position."""
-    if v.items is not None:
-        return v.items[at] if -len(v.items) <= at < len(v.items) else UNKNOWN
-    if v.kind is Kind.UNKNOWN:
-        return tensors.deferred(v, f"[{at}]")
-    if v.kind is Kind.ITERATOR or v.kind is Kind.MAPPING:
-        return v.element or UNKNOWN
-    if v.kind is Kind.INSTANCE and v.device is not Device.UNKNOWN:
-        return make(Kind.TENSOR, v.device, DTypeClass.FLOAT, certainty=v.certainty, reasons=v.reasons)
-    return tensors.element(v)
 
 
 def _index_tensor(m: Machine, v: Value, index: ast.expr) -> Value:
@@ -354,7 +364,7 @@ def _index_tensor(m: Machine, v: Value, index: ast.expr) -> Value:
                 rank = None if rank is None else rank - 1
             else:
                 advanced = None
-        elif kind is ast.Constant and part.value is Ellipsis:
+        elif isinstance(part, ast.Constant) and part.value is Ellipsis:
             continue
         else:
             rank = None
@@ -392,8 +402,7 @@ def _display(m: Machine, node: ast.Tuple | ast.List | ast.Set) -> Value:
                 exact = False
                 items.append(tensors.element(held))
         else:
-            value = evaluate(m, part)
-            items.append(value)
+            items.append(evaluate(m, part))
         constant = constant and items != [] and items[-1].constant
     if not exact or len(items) > 16 or (node.__class__ is not ast.Tuple and len(items) > 8):
         return make(Kind.SEQUENCE, element=tensors.joined(items), constant=constant, fresh=True, certainty=_PROVEN)
@@ -530,4 +539,4 @@ def reason(v: Value, line: int, text: str) -> Value:
     )  # fmt: skip
 
 
-__all__ = ["device_string", "is_host_name", "item", "iterated", "reason", "spell", "store"]
+__all__ = ["device_string", "is_host_name", "iterated", "reason", "spell", "store"]

@@ -81,6 +81,7 @@ class Machine(Context):
         "bound",
         "breaks",
         "calls",
+        "class_attributes",
         "cls",
         "continues",
         "default_device",
@@ -108,10 +109,10 @@ class Machine(Context):
         enclosing: ValueTable | None,
         target: Target,
         symbolic: bool = False,
+        torchy: bool | None = None,
     ) -> None:
-        torchy = any(
-            (names.qualified(ast.Name(id=name)) or "").startswith("torch") for name in ("torch", "Tensor", "nn", "F")
-        )
+        if torchy is None:
+            torchy = uses_torch(names)
         super().__init__(outside, target, symbolic, torchy)
         self.names = names
         self.qualname = qualname
@@ -131,7 +132,8 @@ class Machine(Context):
         self.yielded: list[Value] = []
         self.breaks: list[Env] = []
         self.continues: list[Env] = []
-        self.calls: list[tuple[str, Args, Keywords]] = []  # project functions called, for the linker
+        self.calls: list[tuple[str, Args, Keywords]] = []  # what is called, for the linker (only where symbolic)
+        self.class_attributes: dict[str, dict[str, Value]] = {}  # of the classes defined here, by qualified name
 
     def bind(self, name: str, value: Value) -> None:
         """Assign a local name (or ``self.x``) on the current path."""
@@ -146,6 +148,13 @@ class Machine(Context):
             self.bound[name] = value
         elif known is not value:
             self.bound[name] = join(known, value)
+
+
+def uses_torch(names: Names) -> bool:
+    """Whether a file works with torch: one of the usual names means something of torch."""
+    return any(
+        (names.qualified(ast.Name(id=name)) or "").startswith("torch") for name in ("torch", "Tensor", "nn", "F")
+    )
 
 
 Handler = Callable[[Machine, Any], Value]

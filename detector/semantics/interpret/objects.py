@@ -14,6 +14,7 @@ from awp_lint.detector.semantics.interpret.conventions import (
     named,
 )
 from awp_lint.detector.semantics.interpret.machine import NONE, Args, Context, Keywords
+from awp_lint.detector.semantics.interpret.references import encode
 from awp_lint.detector.semantics.library import Fact
 from awp_lint.detector.semantics.library.facts import lookup
 from awp_lint.detector.semantics.values import UNKNOWN, Certainty, Device, DTypeClass, Kind, Value, make
@@ -21,6 +22,8 @@ from awp_lint.detector.semantics.values import UNKNOWN, Certainty, Device, DType
 _T = Kind.TENSOR
 _PROVEN, _ASSUMED = Certainty.PROVEN, Certainty.ASSUMED
 _BUILTINS = frozenset(dir(builtins))
+# Libraries that are never a part of the project at hand: nothing to defer.
+FOREIGN = frozenset({"torch", "numpy", "os", "re", "json", "math", "logging", "time", "warnings", "sys", "builtins"})
 
 _DTYPES: dict[str, DTypeClass] = {
     **dict.fromkeys(("float", "float16", "float32", "float64", "bfloat16", "half", "double", "float8_e4m3fn",
@@ -128,8 +131,15 @@ def _resolve(context: Context, dotted: str) -> Value:
         return resolve(context, name)
     if lookup(name, context.target) is not None:
         return make(Kind.CALLABLE, cls=name, certainty=_PROVEN)
-    if kind_of_library(name) is not None:
+    if kind_of_library(name) is not None and not context.symbolic:
         return make(Kind.CLASS, cls=name, certainty=_PROVEN)
+    owner, _, last = name.rpartition(".")
+    if owner and not context.symbolic:
+        held = outside.global_value(owner)
+        if held is not None:
+            return attribute(context, held, last)
+        if outside.is_class(owner):
+            return attribute(context, make(Kind.CLASS, cls=owner, certainty=_PROVEN), last)
     return external(name)
 
 
@@ -226,7 +236,7 @@ def _object_attribute(context: Context, v: Value, name: str) -> Value:
             return tensors.BOOL
         if name in ("weight", "bias"):
             return make(Kind.TENSOR, context.ambient, DTypeClass.FLOAT, certainty=_ASSUMED)
-    if v.kind is Kind.INSTANCE and (v.device is not Device.UNKNOWN or (cls or "").endswith("Output")):
+    if v.kind is Kind.INSTANCE and is_output(context, v):
         if name in OUTPUT_SEQUENCES:
             held = make(Kind.TENSOR, context.ambient, DTypeClass.FLOAT, certainty=_ASSUMED)
             return make(Kind.SEQUENCE, element=held, certainty=_ASSUMED)
@@ -239,7 +249,8 @@ def _object_attribute(context: Context, v: Value, name: str) -> Value:
 
 
 def _class_attribute(context: Context, v: Value, name: str) -> Value:
-    assert v.cls is not None
+    if v.cls is None:
+        return UNKNOWN
     method = context.outside.method(v.cls, name)
     if method is not None:
         return make(Kind.CALLABLE, cls=method, certainty=_PROVEN)
@@ -277,6 +288,31 @@ def key(context: Context, v: Value, name: str) -> Value:
     if v.kind in (Kind.UNKNOWN, Kind.MAPPING, Kind.INSTANCE) and context.torchy:
         return conventional(context, name) or UNKNOWN
     return UNKNOWN
+
+
+def item(context: Context, v: Value, at: int) -> Value:
+    """``v[at]`` for a constant position."""
+    if v.items is not None:
+        return v.items[at] if -len(v.items) <= at < len(v.items) else UNKNOWN
+    if v.kind is Kind.UNKNOWN:
+        return tensors.deferred(v, f"[{at}]")
+    if v.kind is Kind.ITERATOR or v.kind is Kind.MAPPING:
+        return v.element or UNKNOWN
+    if v.kind is Kind.INSTANCE and is_output(context, v):
+        return make(Kind.TENSOR, context.ambient, DTypeClass.FLOAT, certainty=_ASSUMED)
+    return tensors.element(v)
+
+
+def is_output(context: Context, v: Value) -> bool:
+    """Whether an instance is a model output: a record whose items are tensors where the model is."""
+    if v.device is not Device.UNKNOWN:
+        return True
+    cls = v.cls
+    if cls is None:
+        return False
+    if "Output" in cls.rpartition(".")[2]:
+        return True
+    return context.outside.is_class(cls) and any(b.endswith("ModelOutput") for b in context.outside.bases(cls))
 
 
 # --- calls ---------------------------------------------------------------------------------------------------------
@@ -326,7 +362,7 @@ def method(context: Context, v: Value, name: str, operands: Args, keywords: Keyw
 
 def _unknown_method(context: Context, v: Value, name: str, operands: Args, keywords: Keywords) -> Value:
     if v.cls is not None and context.symbolic and len(v.cls) < tensors.MAX_REFERENCE:
-        return tensors.deferred(v, f".{name}({_flag(operands, keywords)})")
+        return tensors.deferred(v, f".{name}({encode(operands, keywords)})")
     if not context.torchy:
         return UNKNOWN
     if name in _READS:
@@ -338,17 +374,6 @@ def _unknown_method(context: Context, v: Value, name: str, operands: Args, keywo
         if fact is not None:
             return tensors.apply(context, fact, [make(Kind.TENSOR), *operands], keywords)
     return UNKNOWN
-
-
-def _flag(operands: Args, keywords: Keywords) -> str:
-    """How a deferred call notes its arguments: ``t`` when a tensor where the model is takes part."""
-    for v in operands:
-        if v.kind is _T and v.device is not Device.HOST:
-            return "t"
-    for v in keywords.values():
-        if v.kind is _T and v.device is not Device.HOST:
-            return "t"
-    return ""
 
 
 def _object_method(context: Context, v: Value, name: str, operands: Args, keywords: Keywords) -> Value:
@@ -411,6 +436,9 @@ def _module_method(context: Context, v: Value, name: str, operands: Args, keywor
         return make(Kind.TENSOR, _model_device(context, v)[0], DTypeClass.INT, certainty=_ASSUMED)
     if name == "forward":
         return module_result(context, v, operands, keywords)
+    if any(argument.on_device for argument in operands):
+        # an attribute that nobody saw assigned, called with a tensor: a part of the module, or an activation
+        return module_result(context, make(Kind.MODULE, v.device, certainty=v.certainty), operands, keywords)
     return UNKNOWN
 
 
@@ -443,7 +471,8 @@ def module_result(context: Context, v: Value, operands: Args, keywords: Keywords
 
 
 def _class_method(context: Context, v: Value, name: str, operands: Args, keywords: Keywords) -> Value:
-    assert v.cls is not None
+    if v.cls is None:
+        return UNKNOWN
     target = context.outside.method(v.cls, name)
     if target is not None:
         returned = context.outside.returns(target)
@@ -538,13 +567,13 @@ def call(context: Context, f: Value, operands: Args, keywords: Keywords) -> Valu
                 return context.outside.returns(target) or UNKNOWN
         return UNKNOWN
     if kind is Kind.EXTERNAL:
-        if context.symbolic:
-            return make(Kind.UNKNOWN, cls=f"{f.cls}()")
+        if context.symbolic and f.cls is not None and f.cls.partition(".")[0] not in FOREIGN:
+            return make(Kind.UNKNOWN, cls=f"{f.cls}({encode(operands, keywords)})")
         if f.cls is not None and f.cls.startswith("numpy."):
             return tensors.NDARRAY
         return UNKNOWN
     if kind is Kind.UNKNOWN:
-        return tensors.deferred(f, f"({_flag(operands, keywords)})")
+        return tensors.deferred(f, f"({encode(operands, keywords)})")
     return UNKNOWN
 
 
@@ -563,7 +592,8 @@ def _function(context: Context, f: Value, operands: Args, keywords: Keywords) ->
 
 def construct(context: Context, f: Value, operands: Args, keywords: Keywords) -> Value:
     """``cls(…)``."""
-    assert f.cls is not None
+    if f.cls is None:
+        return UNKNOWN
     v = instance(context, f.cls)
     if v.kind is Kind.SEQUENCE and operands:
         held = tensors.element(operands[0])

@@ -15,6 +15,8 @@ from awp_lint.detector.semantics.values import UNKNOWN, Certainty, Kind, Value, 
 
 MAX_ROUNDS = 3  # of a loop whose variables still change
 
+_DISPLAYS = (ast.Tuple, ast.List)
+
 Statement = Callable[[Machine, Any], None]
 STATEMENTS: dict[type[ast.AST], Statement] = {}
 
@@ -50,7 +52,7 @@ def assign(m: Machine, target: ast.expr, value: Value) -> None:
     if isinstance(target, ast.Name):
         m.bind(target.id, value)
         m.table[target] = value
-    elif isinstance(target, ast.Tuple | ast.List):
+    elif isinstance(target, _DISPLAYS):
         _unpack(m, target.elts, value)
     elif isinstance(target, ast.Starred):
         assign(m, target.value, make(Kind.SEQUENCE, element=value, certainty=Certainty.PROVEN))
@@ -101,7 +103,7 @@ def _assign(m: Machine, node: ast.Assign) -> None:
 def _annassign(m: Machine, node: ast.AnnAssign) -> None:
     declared = annotated(m, node.annotation)
     if node.value is None:
-        if not isinstance(node.target, ast.Name) or m.cls is None or declared == UNKNOWN:
+        if not isinstance(node.target, ast.Name) or declared == UNKNOWN:
             return
         value = declared
     else:
@@ -208,13 +210,15 @@ def _class(m: Machine, node: ast.ClassDef) -> None:
         evaluate(m, decorator)
     for base in node.bases:
         evaluate(m, base)
-    before, qualname = m.env, m.qualname
+    before, qualname, bound = m.env, m.qualname, m.bound
     inside = "" if qualname in ("<module>", "") else qualname + "."
     m.env = dict(before)
+    m.bound = {}
     m.qualname = inside + node.name
     block(m, node.body)
     m.live = True
-    m.env, m.qualname = before, qualname
+    m.class_attributes[m.qualname] = m.bound
+    m.env, m.qualname, m.bound = before, qualname, bound
     m.bind(node.name, make(Kind.CLASS, cls=f"{m.names.module}.{inside}{node.name}", certainty=Certainty.PROVEN))
 
 
