@@ -9,6 +9,7 @@ import numpy as np
 
 from awp_lint.detector.finding import Event
 from awp_lint.detector.profiling import units
+from awp_lint.detector.profiling.idle import CAUSES, gaps
 from awp_lint.detector.profiling.join import CallCosts, Executions, call_costs, executions, tally
 from awp_lint.detector.profiling.session import ProcessSession, Window, WindowKind
 from awp_lint.detector.profiling.timeline import Bools, Busy, Call, Cat, Floats, Ints, Links, Trace, link, sanity
@@ -45,6 +46,7 @@ class TraceFacts:
     kernels: Floats = field(default_factory=lambda: np.empty(0))
     launches: Floats = field(default_factory=lambda: np.empty(0))
     syncs: Floats = field(default_factory=lambda: np.empty(0))
+    idle_ms: Floats = field(default_factory=lambda: np.empty((len(CAUSES), 0)))  # [cause, unit], see ``idle``
     gpu_seen: bool = False
     compiled: bool = False  # a compiled region ran
     problems: list[str] = field(default_factory=list)
@@ -135,7 +137,7 @@ def _traced(
     costs = call_costs(trace, links)
     gpu = trace.gpu
     busy = Busy(trace.start[gpu], trace.end[gpu])
-    _facts(trace, costs, busy, spans, facts)
+    _facts(trace, links, costs, busy, spans, facts)
     owner = found.innermost(trace.thread[trace.calls], trace.start[trace.calls])
     own, every = tally(found, owner, costs, whole=False), tally(found, owner, costs, whole=True)
     unit, mark = spans.index(found.open), found.mark.astype(np.int64)
@@ -170,12 +172,14 @@ def _traced(
     return {name: _by_mark_and_unit(mark, unit, values[name], count, spans.start.size) for name in FIGURES}
 
 
-def _facts(trace: Trace, costs: CallCosts, busy: Busy, spans: units.Spans, facts: TraceFacts) -> None:
+def _facts(trace: Trace, links: Links, costs: CallCosts, busy: Busy, spans: units.Spans, facts: TraceFacts) -> None:
     gpu, calls = trace.gpu, trace.calls
     facts.gpu_seen |= bool(gpu.size)
     length = spans.start.size
     facts.unit_ms = np.append(facts.unit_ms, spans.ms)
     facts.busy_ms = np.append(facts.busy_ms, busy.within(spans.start, spans.end) / 1e6)
+    idle_ms = gaps(trace, links, costs, busy).by_cause(spans.start, spans.end) / 1e6
+    facts.idle_ms = np.concatenate([facts.idle_ms, idle_ms], axis=1)
     copies = gpu[trace.category[gpu] == Cat.MEMCPY]
     host_copies = copies[np.isin(trace.name[copies], _host_copy_names(trace))]
     copying = Busy(trace.start[host_copies], trace.end[host_copies])

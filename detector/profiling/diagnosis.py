@@ -9,8 +9,11 @@ import numpy as np
 
 from awp_lint.detector.profiling import units
 from awp_lint.detector.profiling.costs import Costs
+from awp_lint.detector.profiling.idle import CAUSES
 from awp_lint.detector.profiling.session import ProcessSession, Session, WindowKind
 from awp_lint.detector.profiling.timeline import Floats
+
+HEALTHY, IDLE, TRANSFERS = 0.05, 0.20, 0.03  # shares of the unit: gap ratio, gap ratio, host–device copies
 
 
 def profile_object(
@@ -53,12 +56,66 @@ def profile_object(
         if time.mean_ms:
             profile["gap_ratio"] = min(max(1.0 - busy / time.mean_ms, 0.0), 1.0)
             profile["memcpy_share"] = float(facts.copy_ms.mean()) / time.mean_ms
+            profile["causes"] = _causes(facts.idle_ms)
+            profile["root_cause"] = root_cause(
+                profile["gap_ratio"], profile["memcpy_share"], profile["causes"], profile["telemetry"]
+            )
     profile["overhead"] |= _overhead(process, kind)
     reasons = list(facts.problems)
     if not time.stable:
         reasons.append(f"the two baselines differ by {time.drift:.0%}: no saving is printed")
     profile["trusted"], profile["reasons"] = not reasons, reasons
     return profile
+
+
+def _causes(idle_ms: Floats) -> dict[str, float]:
+    """Shares of the device's idle time by cause; they add up to 1."""
+    total = idle_ms.mean(axis=1) if idle_ms.shape[1] else np.zeros(len(CAUSES))
+    whole = float(total.sum())
+    return {name: float(value) / whole for name, value in zip(CAUSES, total, strict=True)} if whole else {}
+
+
+_ROOTS = {
+    "sync": "runtime",
+    "launch": "runtime",
+    "host": "runtime",
+    "device": "runtime",
+    "copy": "memory",
+    "communication": "communication",
+}
+
+
+def root_cause(
+    gap_ratio: float, memcpy_share: float, causes: Mapping[str, float], telemetry: Mapping[str, Any] | None
+) -> str | None:
+    """One of the six root causes by the decision path, or None where nothing stands out or the counters are missing.
+
+    A throttled device first; an idle one (gap ratio of 20 % and more) by the largest cause of its idle time; transfers
+    of 3 % and more; then a busy one by what its counters say it is busy with.
+    """
+    device = _busiest(telemetry)
+    if any(share >= 0.1 for word, share in device.get("throttled", {}).items() if word != "power cap"):
+        return "system"
+    if gap_ratio >= IDLE and causes:
+        roots: dict[str, float] = {}
+        for cause, share in causes.items():
+            roots[_ROOTS[cause]] = roots.get(_ROOTS[cause], 0.0) + share
+        return max(roots, key=lambda root: roots[root])
+    if memcpy_share >= TRANSFERS:
+        return "memory"
+    dram, tensor, sm = (device.get(name) for name in ("dram_active_pct", "tensor_active_pct", "sm_active_pct"))
+    if dram is None or sm is None:
+        return None
+    if dram >= 50:
+        return "memory"
+    if sm >= 60 or (tensor or 0.0) >= 30:
+        return "compute"
+    return "compute" if gap_ratio < HEALTHY else None
+
+
+def _busiest(telemetry: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    devices: Sequence[Mapping[str, Any]] = (telemetry or {}).get("devices") or ()
+    return max(devices, key=lambda d: d.get("gpu_util_pct", 0.0), default={})
 
 
 def _work(costs: Costs) -> tuple[float, float]:

@@ -5,16 +5,23 @@ Nothing heavy is imported here, and NumPy only once there is something to analys
 
 from __future__ import annotations
 
+import hashlib
 import os
+import shutil
+import sys
+import tempfile
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from awp_lint.detector.errors import UsageError
 from awp_lint.detector.finding import Evidence, Finding, Mark
 from awp_lint.detector.profiling.session import PlannedMark, Session
+
+if TYPE_CHECKING:
+    from awp_lint.detector.profiling.launch import RunOptions
 
 
 class UnitLoop(Protocol):
@@ -53,12 +60,45 @@ def profile_findings(
     Raises :class:`UsageError` where the command cannot start or NumPy is missing.
     """
     require_numpy()
-    from awp_lint.detector.profiling.launch import run_profiled
+    from awp_lint.detector.profiling.launch import LaunchError, Plan, run_profiled
     from awp_lint.detector.profiling.telemetry import Telemetry
 
-    with Telemetry() as telemetry:
-        session = run_profiled(command, plan(findings, units), options)
-    return analyse(session, findings, telemetry.summary(session))
+    marks = plan(findings, units)
+    folder = tempfile.mkdtemp(prefix="awp-lint-")
+    try:
+        with Telemetry() as telemetry:
+            session = run_profiled(command, Plan(tuple(marks), digests(marks)), run_options(options, folder))
+        return analyse(session, findings, telemetry.summary(session))
+    except LaunchError as error:
+        raise UsageError(str(error)) from error
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def run_options(options: Mapping[str, Any], folder: str) -> RunOptions:
+    """The launcher's options from the command line's; those that the launcher does not know are left out."""
+    from awp_lint.detector.profiling.launch import RunOptions
+
+    known = {field.name for field in fields(RunOptions)}
+    given = {name: value for name, value in options.items() if name in known and value is not None}
+    if "warmup" in given:
+        given["warmup"] = None if given["warmup"] == "auto" else float(given["warmup"])
+    return RunOptions(**{"say": _say, **given, "directory": folder})
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+def digests(marks: Sequence[PlannedMark]) -> dict[str, str]:
+    """sha256 of each marked file, by path; a file that cannot be read has none."""
+    found = {}
+    for path in {planned.path for planned in marks}:
+        try:
+            found[path] = hashlib.sha256(Path(path).read_bytes()).hexdigest()
+        except OSError:
+            continue
+    return found
 
 
 def plan(findings: Sequence[Finding], units: Sequence[UnitLoop]) -> list[PlannedMark]:
@@ -113,8 +153,11 @@ def analyse(
     kind = units.unit_kind(session)
     processes = [(p, costs.process_costs(p, kind, kineto.load)) for p in session.processes]
     judged: dict[str, Evidence] = {}
+    # An agent that failed saw nothing, which is not the same as nothing having run.
+    failed = any(note.startswith("the agent could not start") for note in session.notes)
+    watched = bool(processes) and not (failed and not any(p.reached for p in session.processes))
     for finding in findings:
-        if not processes:
+        if not watched:
             judged[finding.id] = verdicts.static_only("no Python process of the command could be observed")
         elif finding.mark is None or finding.cell is not None:
             judged[finding.id] = verdicts.static_only("a run cannot show this finding")

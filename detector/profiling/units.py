@@ -55,7 +55,8 @@ class UnitTime:
     """What one unit is and what it takes without the profiler.
 
     ``kind`` is "step", "request" or "run"; ``ms`` holds the duration of every unprofiled unit (empty: none was seen);
-    ``source`` names the windows they come from; ``drift`` is the relative difference of the first and last baseline.
+    ``source`` names the windows they come from. ``drift`` is how far the baselines are apart: of two, their relative
+    difference; of more, twice the standard error of their mean, which is the same thing for two.
     """
 
     kind: str
@@ -104,8 +105,8 @@ def unit_time(process: ProcessSession, kind: str) -> UnitTime:
             continue
         drift = None
         if wanted is WindowKind.BASELINE and len(found) > 1:
-            first, last = float(np.median(found[0])), float(np.median(found[-1]))
-            drift = abs(first - last) / min(first, last)
+            medians = np.array([np.median(ms) for ms in found])
+            drift = float(2 * medians.std(ddof=1) / np.sqrt(medians.size) / medians.min())
         return UnitTime(kind, np.concatenate(found), wanted.value, drift)
     return UnitTime(kind, np.empty(0), "none", None)
 

@@ -158,3 +158,14 @@ def test_drifting_baselines_print_no_saving() -> None:
     assert found.verdict is Verdict.UNATTRIBUTABLE and found.predicted_saving is None
     assert "10%" in found.reason
     assert outcome.profile["trusted"] is False
+
+
+def test_idle_time_is_split_by_what_the_next_work_waited_for(tmp_path: Path) -> None:
+    wait = finding(20, "AWP101", Event.WAIT, "/app/x.py")
+    profile = analyse(decode_run(tmp_path, [wait]).session(), [wait]).profile
+    # In each step the device runs dry at 1600 and at 2600 for 500 µs, while the host makes no call for 400 µs after it.
+    # At 4100 the host sits in its wait; the next work starts 7000 µs later, in all steps but the last.
+    assert profile["causes"]["host"] == pytest.approx(30 / (30 + 29 * 7.0))
+    assert profile["causes"]["sync"] == pytest.approx(29 * 7.0 / (30 + 29 * 7.0))
+    assert sum(profile["causes"].values()) == pytest.approx(1.0)
+    assert profile["root_cause"] == "runtime"

@@ -3,11 +3,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+from handmade import THREAD, TraceBuilder, ns
 
 from awp_lint.detector.profiling import kineto, timeline
 from awp_lint.detector.profiling.join import Executions, Tally, call_costs, executions, tally
 from awp_lint.detector.profiling.session import MarkRecords
-from handmade import THREAD, TraceBuilder, ns
 
 A, B = 0, 1
 

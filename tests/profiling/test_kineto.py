@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from handmade import EPOCH_NS, PID, THREAD, TraceBuilder
 
 from awp_lint.detector.profiling import kineto, timeline
 from awp_lint.detector.profiling.timeline import Busy, Call, Cat, Direction
-from handmade import EPOCH_NS, PID, THREAD, TraceBuilder
 
 
 def small() -> TraceBuilder:
@@ -70,7 +70,7 @@ def test_other_event_kinds_are_skipped(tmp_path: Path) -> None:
         '  {"ph": "M", "name": "process_name", "ts": 1.0, "pid": 1, "tid": 0, "args": {"name": "python"}},\n'
         '  {"ph": "s", "id": 1, "pid": 1, "tid": 1, "ts": 1.0, "cat": "ac2g", "name": "ac2g"},\n'
         '  {"ph": "i", "s": "g", "name": "mark", "pid": "Traces", "tid": "x", "ts": 1.0},\n'
-        '  {"ph": "X", "cat": "Trace", "name": "PyTorch Profiler (0)", "pid": "Spans", "tid": "p", "ts": 1, "dur": 9},\n'
+        '  {"ph": "X", "cat": "Trace", "name": "Profiler (0)", "pid": "Spans", "tid": "p", "ts": 1, "dur": 9},\n'
     )
     path.write_text(text.replace('"traceEvents": [\n', '"traceEvents": [\n' + extra))
     assert len(kineto.load(path)) == 10
