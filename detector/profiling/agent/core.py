@@ -1,0 +1,88 @@
+"""One process's agent: put together at the interpreter's start-up, taken apart at its end."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+from typing import Any
+
+from awp_lint.detector.profiling.agent.files import Record
+from awp_lint.detector.profiling.agent.plan import Plan
+from awp_lint.detector.profiling.agent.schedule import Schedule, facts
+from awp_lint.detector.profiling.agent.state import State
+
+_agent: Agent | None = None
+
+
+class Agent:
+    """Record, plan, back end and schedule of this process."""
+
+    def __init__(self, session: str) -> None:
+        self.record = Record(session)
+        self.record.born()
+        self.plan = Plan(session)
+        self.state = State(self.record, self.plan, self._wake)
+        self.backend = self._choose()
+        self.schedule = Schedule(self.state, self.backend, self.record)
+        self.backend.start()
+
+    def _choose(self) -> Any:
+        from awp_lint.detector.profiling.agent import monitor
+
+        if monitor.available():
+            try:
+                return monitor.Monitor(self.state)
+            except RuntimeError as fault:
+                self.record.error("marks are compiled in instead", fault)
+        from awp_lint.detector.profiling.agent import compiled
+
+        return compiled.Compiled(self.state)
+
+    def _wake(self) -> None:
+        self.schedule.begin()
+
+    def finish(self) -> None:
+        """At the interpreter's end: end the window, write everything, take the marks out."""
+        try:
+            if not self.schedule.stop("the program ended"):
+                self.record.error("the schedule did not end within 5 s")
+            self.backend.stop()
+            if self.schedule.phase != "waiting" or self.state.armed or self.record.errors:
+                self.record.save(clean_exit=True, **facts(self.state, self.backend))
+            self._write_executed()
+        except BaseException as fault:
+            self.record.error("the agent could not end", fault)
+
+    def _write_executed(self) -> None:
+        names = [name for name in self.backend.executed() if not name.startswith("<")]
+        with open(self.record.path("executed.txt"), "w", encoding="utf-8", errors="surrogateescape") as file:
+            file.write("\n".join(names))
+
+    def forked(self) -> None:
+        """In a forked child: the parent's files are the parent's."""
+        try:
+            was_recording = self.backend.recording
+            self.record = Record(self.record.session)
+            self.record.born()
+            self.state.record = self.record
+            self.state.reset()
+            self.schedule = Schedule(self.state, self.backend, self.record)
+            self.backend.recording = False
+            self.backend.renew()
+            if was_recording:
+                self.record.error("forked while marks were being recorded")
+        except BaseException as fault:
+            self.record.error("the agent could not follow a fork", fault)
+
+
+def start(session: str) -> None:
+    """Called once, by the injected ``sitecustomize``."""
+    global _agent
+    if _agent is not None or not os.path.isdir(session):
+        return
+    agent = _agent = Agent(session)
+    atexit.register(agent.finish)
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=agent.forked)
+    sys.modules.pop("awp_lint.detector.profiling.agent.inject", None)

@@ -1,0 +1,70 @@
+"""The plan as the agent reads it: ``plan.json`` in the session's folder, written by the parent.
+
+``{"options": {…}, "digests": {path: sha256}, "marks": [{index, path, module, kind, line, column, end_line, end_column,
+function, function_line, unit}, …]}``. Beside it ``plan.names`` has the base names of the files that hold marks, one a
+line: all that a process needs which never runs any of them.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any, NamedTuple
+
+
+class AgentMark(NamedTuple):
+    """One planned mark. Lines are 1-based, columns 0-based UTF-8 bytes, as in ``co_positions``."""
+
+    number: int
+    path: str
+    module: str
+    kind: str
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+    function: str
+    function_line: int
+    unit: str | None
+
+
+class Plan:
+    """All marks, by real path."""
+
+    def __init__(self, session: str) -> None:
+        self.session = session
+        with open(os.path.join(session, "plan.names"), encoding="utf-8", errors="surrogateescape") as names:
+            self.names = frozenset(names.read().split("\n")) - {""}
+        self._loaded: dict[str, Any] | None = None
+        self._by_path: dict[str, list[AgentMark]] = {}
+
+    def _load(self) -> dict[str, Any]:
+        if self._loaded is None:
+            import json
+
+            with open(os.path.join(self.session, "plan.json"), encoding="utf-8") as file:
+                self._loaded = json.load(file)
+            for raw in self._loaded["marks"]:
+                mark = AgentMark(raw["index"], *(raw.get(name) for name in AgentMark._fields[1:]))
+                self._by_path.setdefault(os.path.realpath(mark.path), []).append(mark)
+        return self._loaded
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The run's options, see :mod:`awp_lint.detector.profiling.launch`."""
+        return dict(self._load()["options"])
+
+    @property
+    def digests(self) -> dict[str, str]:
+        """sha256 of each scanned file, by the path in the plan."""
+        return dict(self._load()["digests"])
+
+    @property
+    def size(self) -> int:
+        """One more than the largest index."""
+        return max((mark.number for marks in self.by_path.values() for mark in marks), default=-1) + 1
+
+    @property
+    def by_path(self) -> dict[str, list[AgentMark]]:
+        """Marks of each file, by its real path."""
+        self._load()
+        return self._by_path

@@ -1,0 +1,389 @@
+"""When which window is open, decided in one thread of the agent.
+
+The windows follow each other in the running program: baseline, marks only, trace with marks, baseline again; then the
+same once more with longer windows, until the run or the time for it ends. The first round is short, so that a program
+of a few seconds gets one. A window is held until enough units have begun in it, judged by the units' ticks; without
+any unit it is held by time. Everything is written down as it happens, so that a run cut short leaves what it had.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from _thread import allocate_lock, start_new_thread
+from time import perf_counter, time_ns
+from typing import Any
+
+from awp_lint.detector.profiling.agent.files import Record
+from awp_lint.detector.profiling.agent.state import State
+from awp_lint.detector.profiling.agent.tracer import Tracer, Unavailable, torch_module, uses_cuda
+
+_EVENTS = 20_000  # a slice's bound: stop and export hold the GIL, some 0.2 s for as many
+_BYTES_PER_EVENT = 350  # of exported JSON
+_UNITS = 4  # begun in a window: three whole ones
+_PIECE = 0.25  # s; how often a closing request is looked for
+_ROUNDS = 6
+_SLICES = 3  # traces in a round from the second on
+
+
+class Stop(Exception):
+    """The run is over, for the schedule."""
+
+
+class Schedule:
+    """Owns the thread, the windows and the profiler."""
+
+    def __init__(self, state: State, backend: Any, record: Record) -> None:
+        self.state = state
+        self.backend = backend
+        self.record = record
+        self.tracer = Tracer(record)
+        self.options: dict[str, Any] = {}
+        self._bell = allocate_lock()
+        self._bell.acquire()
+        self._gone = allocate_lock()
+        self._stopping = ""
+        self._give_way = False
+        self._started = False
+        self._bytes_per_unit = 0.0
+        self._bytes_per_second = 0.0
+        self._slices = 0
+        self.phase = "waiting"
+
+    # -- called from the program's threads --
+
+    def begin(self) -> None:
+        """Start the thread, once. Not through ``threading``: the program's thread list stays its own."""
+        if self._started:
+            return
+        self._started = True
+        self._gone.acquire()
+        start_new_thread(self._main, ())
+
+    def stop(self, why: str, seconds: float = 5.0) -> bool:
+        """Ask the thread to end its window and go; False when it did not in time."""
+        self._stopping = self._stopping or why
+        if not self._started:
+            return True
+        self._ring()
+        if not self._gone.acquire(timeout=seconds):
+            return False
+        self._gone.release()
+        return True
+
+    def _ring(self) -> None:
+        with contextlib.suppress(RuntimeError):  # already rung
+            self._bell.release()
+
+    def _make_way(self) -> None:
+        """The program starts a profiler while ours runs: wait until ours has ended."""
+        self._give_way = True
+        self._ring()
+        end = perf_counter() + 5
+        while self.tracer.running and perf_counter() < end:
+            _sleep(0.002)
+
+    # -- the thread --
+
+    def _main(self) -> None:
+        try:
+            self.options = self.state.plan.options
+            self._run()
+        except Stop:
+            pass
+        except BaseException as fault:  # nothing of ours may reach the program's thread hooks
+            self.record.error("the schedule failed", fault)
+        try:
+            self._quieten()
+            self._enter("closed" if self._stopping else "done")
+        except BaseException as fault:
+            self.record.error("the schedule could not end", fault)
+        finally:
+            self._gone.release()
+
+    def _quieten(self) -> None:
+        if self.tracer.running:
+            self.tracer.stop(None)
+        self.tracer.unhook()
+        if self.backend.recording:
+            self.backend.off()
+
+    def _enter(self, phase: str) -> None:
+        self.phase = phase
+        self.record.save(phase=phase, **facts(self.state, self.backend))
+
+    def _run(self) -> None:
+        self._enter("warm-up")
+        self._warm_up()
+        self._enter("windows")
+        began = perf_counter()
+        limit = float(self.options.get("duration") or 60.0)
+        for number in range(_ROUNDS):
+            if number and perf_counter() - began > limit:
+                break
+            self._round(number, began + limit)
+
+    def _round(self, number: int, deadline: float) -> None:
+        length = min(0.25 * 2**number, 2.0)
+        requests = number > 0
+        self._plain(length, requests)
+        self._marks(length, requests)
+        for _ in range(_SLICES if number else 2):
+            if self._slices and perf_counter() > deadline:
+                break
+            self._trace(2 * length)
+        self._plain(length, requests)
+
+    def _plain(self, length: float, requests: bool) -> None:
+        window = self._open("baseline")
+        self._hold(window, length, requests)
+
+    def _marks(self, length: float, requests: bool) -> None:
+        self.backend.on()
+        window = self._open("marks")
+        try:
+            self._hold(window, length, requests)
+        finally:
+            self.backend.off()
+
+    def _trace(self, longest: float) -> None:
+        if torch_module() is None:
+            return
+        name = self.record.path("trace-%d.json" % self._slices)
+        try:
+            self.tracer.yield_to(self._make_way)
+            self.tracer.start()
+        except Unavailable as why:
+            self.tracer.unhook()
+            self.record.error(f"no trace: {why}")
+            return
+        self.backend.on()
+        window = self._open("trace", trace=os.path.basename(name))
+        self._slices += 1
+        began, ticks = perf_counter(), self._paced()
+        try:
+            self._hold_slice(window, longest)
+        finally:
+            units, seconds = self._paced() - ticks, perf_counter() - began
+            self.backend.off()
+            try:
+                size = self.tracer.stop(name)
+                window["bytes"] = size
+                if units > 0:
+                    self._bytes_per_unit = size / units
+                self._bytes_per_second = size / max(seconds, 1e-3)
+            finally:
+                self.tracer.unhook()
+                self.record.save()
+
+    # -- windows --
+
+    def _open(self, kind: str, **more: Any) -> dict[str, Any]:
+        window: dict[str, Any] = dict(more, kind=kind, start_ns=time_ns(), end_ns=None, complete=False, note="")
+        self.record.windows.append(window)
+        self.record.save()
+        return window
+
+    def _close(self, window: dict[str, Any], complete: bool, note: str) -> None:
+        window.update(end_ns=time_ns(), complete=complete, note=note)
+        self.record.save()
+
+    def _hold(self, window: dict[str, Any], seconds: float, requests: bool) -> None:
+        """Keep a window open for ``seconds`` and until enough units (with ``requests``, whole requests) began."""
+        first = self._counts()
+        end = perf_counter() + seconds
+        limit = end + (10.0 if requests else 4.0)
+        try:
+            while True:
+                now = perf_counter()
+                if now >= end:
+                    lacking = self._lacking(first, requests)
+                    if not lacking or now > limit:
+                        self._close(window, not lacking, lacking)
+                        return
+                self._wait(min(_PIECE, max(end - now, 0.02)))
+        except Stop:
+            lacking = self._lacking(first, False)
+            self._close(window, not lacking and perf_counter() > end - seconds / 2, self._stopping)
+            raise
+
+    def _hold_slice(self, window: dict[str, Any], longest: float) -> None:
+        """Keep a trace open for as many units as fit the bound; two, or 0.2 s, for the first, which tells the rate."""
+        first = self._paced()
+        began = perf_counter()
+        budget = _EVENTS * _BYTES_PER_EVENT
+        units = 2 if not self._bytes_per_unit else max(1, min(200, int(budget / self._bytes_per_unit)))
+        seconds = 0.2 if not self._bytes_per_second else max(0.05, min(longest, budget / self._bytes_per_second))
+        try:
+            while True:
+                passed = perf_counter() - began
+                done = self._paced() - first
+                # The tick that begins the next unit ends the last one.
+                if done > units or (self._give_way and self._give_way_now()):
+                    self._close(window, done > units, "" if done > units else "the program started a profiler")
+                    return
+                if passed > (max(seconds, 5.0) if self._ticking() and done < 2 else seconds):
+                    whole = not self._ticking() or done > 1
+                    self._close(window, whole, "" if whole else "no whole unit fitted the slice")
+                    return
+                self._wait(0.005)
+        except Stop:
+            self._close(window, False, self._stopping)
+            raise
+
+    def _give_way_now(self) -> bool:
+        self._give_way = False
+        return True
+
+    def _wait(self, seconds: float) -> None:
+        self._bell.acquire(timeout=seconds)
+        if self._stopping:
+            raise Stop
+        if os.path.exists(os.path.join(self.record.session, "close")):
+            self._stopping = "closed on request"
+            raise Stop
+
+    # -- units --
+
+    def _counts(self) -> tuple[int, int]:
+        """Steps and requests begun so far."""
+        steps = requests = 0
+        units = self._units()
+        for mark, ticks in self.state.ticked().items():
+            if units.get(mark) == "request":
+                requests = max(requests, ticks)
+            else:
+                steps = max(steps, ticks)
+        return steps, requests
+
+    def _units(self) -> dict[int, str]:
+        return {m.number: m.unit for marks in self.state.plan.by_path.values() for m in marks if m.unit}
+
+    def _ticking(self) -> bool:
+        return any(self._counts())
+
+    def _paced(self) -> int:
+        """Units that pace the windows: steps where there are any, else requests."""
+        steps, requests = self._counts()
+        return steps or requests
+
+    def _lacking(self, first: tuple[int, int], requests: bool) -> str:
+        """What a window still lacks, in words; empty when nothing."""
+        steps, whole = (now - before for now, before in zip(self._counts(), first))
+        if not self._ticking():
+            return ""
+        if (steps or whole) < _UNITS:
+            return "fewer than %d units began in it" % _UNITS
+        if requests and self._counts()[1] and whole < _UNITS:
+            return "fewer than three whole requests"
+        return ""
+
+    # -- warm-up --
+
+    def _warm_up(self) -> None:
+        """Wait until the work per unit stops changing: imports, first executions, compilation, growth are over."""
+        setting = self.options.get("warmup")
+        began = perf_counter()
+        fixed = float(setting) if isinstance(setting, (int, float)) else None
+        limit = fixed if fixed is not None else 30.0
+        seen: tuple[Any, ...] | None = None
+        since, ticks, primed = began, self._paced(), False
+        while True:
+            if not primed and torch_module() is not None and (self._paced() or self.state.first or self.state.forward):
+                primed = True
+                self._prime()
+                since, ticks = perf_counter(), self._paced()
+            now = perf_counter()
+            work = self._work()
+            if work != seen:
+                seen, since, ticks = work, now, self._paced()
+            quiet, units = now - since, self._paced() - ticks
+            if fixed is None and self._settled(quiet, units):
+                return
+            if now - began > limit:
+                if fixed is None:
+                    self.record.error("the work per unit was not seen to become constant within %d s" % limit)
+                return
+            self._wait(0.05)
+
+    def _settled(self, quiet: float, units: int) -> bool:
+        if self._ticking():
+            return units >= 3 and quiet >= 0.1
+        return quiet >= 0.5 and bool(self.state.first or self.state.forward)
+
+    def _prime(self) -> None:
+        """The first profiler start can hold the program up for seconds: have it now, empty."""
+        try:
+            self.tracer.yield_to(self._make_way)
+            self.tracer.start()
+            self.tracer.stop(None)
+        except Unavailable as why:
+            self.record.error(f"no trace: {why}")
+        finally:
+            self.tracer.unhook()
+
+    def _work(self) -> tuple[Any, ...]:
+        """What stands still once a program is warm. Cheap, and touches no device."""
+        return (len(sys.modules), len(self.state.first), _compiled(), _segments())
+
+
+def _compiled() -> int:
+    """How many frames Dynamo has compiled."""
+    utils = sys.modules.get("torch._dynamo.utils")
+    counters = getattr(utils, "counters", None)
+    try:
+        return int(counters["frames"]["ok"]) if counters else 0
+    except Exception:
+        return 0
+
+
+def _segments() -> int:
+    """Bytes that the caching allocator holds, over all devices: growth means that sizes are still new."""
+    torch = torch_module()
+    if torch is None or not uses_cuda(torch):
+        return 0
+    try:
+        return sum(int(torch.cuda.memory_reserved(n)) for n in range(torch.cuda.device_count()))
+    except Exception:
+        return 0
+
+
+def facts(state: State, backend: Any) -> dict[str, Any]:
+    """What ``process.json`` says of the process beside windows and faults."""
+    torch = torch_module()
+    cuda = torch is not None and uses_cuda(torch)
+    return {
+        "pid": state.record.pid,
+        "parent_pid": os.getppid(),
+        "argv": list(getattr(sys, "argv", [])),
+        "python": "%d.%d.%d" % sys.version_info[:3],
+        "torch": str(torch.__version__) if torch is not None else None,
+        "cuda": cuda,
+        "device_uuids": _uuids(torch) if cuda else [],
+        "rank": _rank(),
+        "backend": backend.name,
+        "armed": sorted(state.armed),
+        "other_copies": {str(mark): path for mark, path in state.other_copies.items()},
+        "differs": sorted(state.differs),
+    }
+
+
+def _uuids(torch: Any) -> list[str]:
+    found = []
+    for number in range(torch.cuda.device_count()):
+        uuid = getattr(torch.cuda.get_device_properties(number), "uuid", None)
+        if uuid is not None:
+            found.append(f"GPU-{uuid}")
+    return found
+
+
+def _rank() -> int | None:
+    value = os.environ.get("RANK", "")
+    return int(value) if value.isdigit() else None
+
+
+def _sleep(seconds: float) -> None:
+    from time import sleep
+
+    sleep(seconds)

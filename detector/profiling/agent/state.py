@@ -1,0 +1,116 @@
+"""What the back ends, the schedule and the record share in one process."""
+
+from __future__ import annotations
+
+import os
+from itertools import count
+from typing import Any, Callable
+
+from awp_lint.detector.profiling.agent.files import Record
+from awp_lint.detector.profiling.agent.plan import AgentMark, Plan
+from awp_lint.detector.profiling.agent.ring import Reached, Ring
+
+TICKS = 1 << 18
+
+
+class State:
+    """One process's marks and rings. Files are made when first needed: most processes never run a marked line."""
+
+    def __init__(self, record: Record, plan: Plan, wake: Callable[[], None]) -> None:
+        self.record = record
+        self.plan = plan
+        self.wake = wake  # called when the program's work begins: starts the schedule's thread once
+        self.armed: set[int] = set()
+        self.other_copies: dict[int, str] = {}
+        self.differs: set[str] = set()
+        self.cwd = os.getcwd()
+        self.forward: Any | None = None
+        self.reset()
+
+    def reset(self) -> None:
+        """Nothing written yet: at start, and in a forked child."""
+        self._marks: Ring | None = None
+        self._ticks: Ring | None = None
+        self._reached: Reached | None = None
+        self.first: set[int] = set()
+        self.counters: dict[int, Any] = {}
+
+    def marks_ring(self) -> Ring:
+        """Open and close events."""
+        if self._marks is None:
+            self._marks = Ring(self.record.path("marks.ring"))
+        return self._marks
+
+    def marks_of(self, filename: str) -> bool | list[AgentMark]:
+        """The marks that lie in a file as its code objects name it, or False."""
+        if os.path.basename(filename) not in self.plan.names:
+            return False
+        path = os.path.realpath(os.path.join(self.cwd, filename))
+        marks = self.plan.by_path.get(path)
+        if marks is not None:
+            return marks if self._same(path, marks[0].path) else False
+        for planned, others in self.plan.by_path.items():
+            if os.path.basename(planned) == os.path.basename(path) and _same_module(path, others[0].module):
+                if self._digest(path) == self.plan.digests.get(others[0].path):
+                    return others
+                self.other_copies.update((mark.number, path) for mark in others)
+        return False
+
+    def _same(self, path: str, planned: str) -> bool:
+        """Whether the file still is what was scanned: marks in another text would time the wrong lines."""
+        digest = self.plan.digests.get(planned)
+        if digest is None or digest == self._digest(path):
+            return True
+        self.differs.add(path)
+        self.record.error(f"{path} is not the text that was scanned")
+        return False
+
+    def _digest(self, path: str) -> str:
+        import hashlib
+
+        try:
+            with open(path, "rb") as file:
+                return hashlib.sha256(file.read()).hexdigest()
+        except OSError:
+            return ""
+
+    def reached(self, marks: tuple[int, ...]) -> None:
+        """These marks run for the first time."""
+        if self._reached is None:
+            self._reached = Reached(self.record.path("reached.bin"), self.plan.size)
+        for mark in marks:
+            self._reached.set(mark)
+        self.first.update(marks)
+        self.wake()
+
+    def tick(self, now: int, marks: tuple[int, ...]) -> None:
+        """A unit begins."""
+        ring = self._ticks
+        if ring is None:
+            ring = self._ticks = Ring(self.record.path("ticks.ring"), TICKS)
+            self.wake()
+        ring.write(now, tuple(mark << 1 | 1 for mark in marks))
+        for mark in marks:
+            counter = self.counters.get(mark)
+            if counter is None:
+                counter = self.counters[mark] = count()
+            next(counter)
+
+    def ticked(self) -> dict[int, int]:
+        """How many units of each unit mark have begun."""
+        return {mark: int(repr(counter)[6:-1]) for mark, counter in list(self.counters.items())}
+
+    def forward_seen(self, code: Any) -> None:
+        """The first call of a torch module: the program's work begins although no mark was reached."""
+        if self.forward is None and code.co_filename.endswith(os.path.join("torch", "nn", "modules", "module.py")):
+            self.forward = code
+            self.wake()
+
+
+def _same_module(path: str, module: str) -> bool:
+    """Whether a file could be this dotted module, by its last two components (or one for a top-level module)."""
+    stem = os.path.splitext(path)[0]
+    if os.path.basename(stem) == "__init__":
+        stem = os.path.dirname(stem)
+    parts = module.split(".")[-2:]
+    return stem.split(os.sep)[-len(parts) :] == parts

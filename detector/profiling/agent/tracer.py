@@ -1,0 +1,151 @@
+"""Slices of torch.profiler, started and stopped from one thread.
+
+The binding underneath ``torch.profiler`` is used directly, because the public class turns every event into a Python
+object when it stops, in the user's process. What it writes is the same Kineto JSON.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from time import perf_counter_ns
+from typing import Any, Callable
+
+from awp_lint.detector.profiling.agent.files import Record
+
+
+class Unavailable(Exception):
+    """The profiler cannot be used in this process; the text says why."""
+
+
+def torch_module() -> Any | None:
+    """torch, once the program has imported it completely."""
+    torch = sys.modules.get("torch")
+    spec = getattr(torch, "__spec__", None)
+    if torch is None or getattr(spec, "_initializing", False) or not hasattr(torch, "autograd"):
+        return None
+    return torch
+
+
+def uses_cuda(torch: Any) -> bool:
+    """Whether the program has a CUDA context. Never makes one."""
+    try:
+        return bool(torch.cuda.is_initialized())
+    except Exception:
+        return False
+
+
+def in_use() -> bool:
+    """Whether the program has a profiler of its own running, in whatever thread."""
+    autograd: Any = sys.modules["torch"].autograd
+    return bool(getattr(autograd.profiler, "_is_profiler_enabled", False)) or bool(autograd._profiler_enabled())
+
+
+class Tracer:
+    """Starts, stops and exports. Not thread-safe: the schedule's thread owns it."""
+
+    def __init__(self, record: Record) -> None:
+        self.record = record
+        self.running = False
+        self.warm = False
+        self._hooked: list[Any] = []
+
+    def start(self) -> None:
+        """Begin a slice. Raises :class:`Unavailable`."""
+        torch = torch_module()
+        if torch is None:
+            raise Unavailable("torch is not imported")
+        os.environ.setdefault("KINETO_LOG_LEVEL", "6")
+        try:
+            from torch._C._profiler import ProfilerActivity, ProfilerConfig, ProfilerState, _ExperimentalConfig
+
+            prepare, enable = torch.autograd._prepare_profiler, torch.autograd._enable_profiler
+        except (ImportError, AttributeError) as fault:
+            raise Unavailable(f"this torch has no profiler that can be used: {fault}") from fault
+        if in_use():
+            raise Unavailable("the program uses torch.profiler itself")
+        try:
+            experimental = _ExperimentalConfig(profile_all_threads=True, enable_cuda_sync_events=uses_cuda(torch))
+        except TypeError as fault:
+            raise Unavailable(f"this torch cannot profile all threads: {torch.__version__}") from fault
+        activities = {ProfilerActivity.CPU}
+        if uses_cuda(torch):
+            activities.add(ProfilerActivity.CUDA)
+        config = ProfilerConfig(ProfilerState.KINETO, False, False, False, False, False, experimental)
+        began = perf_counter_ns()
+        with _Quiet(self.record.path("stderr.tmp"), active=not self.warm):
+            prepare(config, activities)
+            enable(config, activities)
+        self.record.stall("profiler start" if self.warm else "first profiler start", perf_counter_ns() - began)
+        self.running = True
+        self.warm = True
+
+    def stop(self, path: str | None) -> int:
+        """End the slice and write it to ``path``; the size of the file in bytes."""
+        disable: Any = sys.modules["torch"].autograd._disable_profiler
+        began = perf_counter_ns()
+        self.running = False
+        result = disable()
+        self.record.stall("profiler stop", perf_counter_ns() - began)
+        if path is None:
+            return 0
+        began = perf_counter_ns()
+        result.save(path)
+        self.record.stall("trace export", perf_counter_ns() - began)
+        return os.path.getsize(path)
+
+    def yield_to(self, give_way: Callable[[], None]) -> None:
+        """While a slice runs, a profiler that the program starts itself first makes us end ours."""
+        module: Any = sys.modules["torch"].autograd.profiler
+        for name in ("_prepare_profiler", "_enable_profiler"):
+            original = getattr(module, name, None)
+            if original is None:
+                continue
+
+            def wrapped(*args: Any, _original: Any = original, **kwargs: Any) -> Any:
+                try:
+                    give_way()
+                except Exception as fault:
+                    self.record.error("our slice could not make way for the program's profiler", fault)
+                return _original(*args, **kwargs)
+
+            setattr(module, name, wrapped)
+            self._hooked.append((module, name, wrapped, original))
+
+    def unhook(self) -> None:
+        """Put the program's own entry points back."""
+        while self._hooked:
+            module, name, wrapped, original = self._hooked.pop()
+            if getattr(module, name, None) is wrapped:
+                setattr(module, name, original)
+
+
+class _Quiet:
+    """Keeps one line of Kineto's off standard error, and nothing else: what others write meanwhile is passed on."""
+
+    def __init__(self, path: str, active: bool) -> None:
+        self.path = path
+        self.active = active
+
+    def __enter__(self) -> None:
+        self.saved = -1
+        if not self.active:
+            return
+        try:
+            self.buffer = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o600)
+            self.saved = os.dup(2)
+            os.dup2(self.buffer, 2)
+        except OSError:
+            self.saved = -1
+
+    def __exit__(self, *exception: object) -> None:
+        if self.saved < 0:
+            return
+        os.dup2(self.saved, 2)
+        os.close(self.buffer)
+        with open(self.path, "rb") as file:
+            rest = b"".join(line for line in file if b"External init callback" not in line)
+        os.remove(self.path)
+        while rest:
+            rest = rest[os.write(self.saved, rest) :]
+        os.close(self.saved)

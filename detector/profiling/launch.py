@@ -1,0 +1,152 @@
+"""Run the user's command with the agent in it, as if we were not there.
+
+The command inherits our standard streams, working folder, process group and environment; the only difference that it
+can see is two variables and one more folder on ``PYTHONPATH``, which the agent takes off ``sys.path`` before anything
+else runs. We receive SIGINT and SIGTERM, ask the agents to end their windows, and pass the signal on.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import awp_lint
+from awp_lint.detector.profiling import agent, reader
+from awp_lint.detector.profiling.session import PlannedMark, Session
+
+
+class LaunchError(Exception):
+    """The command could not be started; the message is one line for the user."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What the agent shall mark. ``digests``: sha256 of each marked file as it was scanned, by absolute path."""
+
+    marks: tuple[PlannedMark, ...] = ()
+    digests: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """How a run goes. Times in seconds."""
+
+    directory: str | None = None  # the session's folder; a temporary one, kept, by default
+    duration: float | None = None  # of the windows; a program that is still up then is stopped if this was given
+    max_wait: float = 600.0  # for the first work of a program that does not end
+    warmup: float | None = None  # None: found automatically
+    env: Mapping[str, str] | None = None
+    say: Callable[[str], None] = lambda line: None
+
+
+def write_plan(folder: Path, plan: Plan, options: RunOptions) -> None:
+    """Write what the agents read into the session's folder."""
+    marks = [
+        {
+            "index": planned.index,
+            "path": planned.path,
+            "module": planned.module,
+            "kind": planned.mark.kind.value,
+            "line": planned.mark.line,
+            "column": planned.mark.column,
+            "end_line": planned.mark.end_line,
+            "end_column": planned.mark.end_column,
+            "function": planned.mark.function,
+            "function_line": planned.mark.function_line,
+            "unit": planned.unit,
+        }
+        for planned in plan.marks
+    ]
+    settings = {"duration": options.duration, "warmup": options.warmup}
+    text = json.dumps({"options": settings, "digests": dict(plan.digests), "marks": marks})
+    (folder / "plan.json").write_text(text, encoding="utf-8")
+    names = sorted({os.path.basename(planned.path) for planned in plan.marks})
+    (folder / "plan.names").write_text("\n".join(names), encoding="utf-8", errors="surrogateescape")
+
+
+def environment(base: Mapping[str, str], session: Path) -> dict[str, str]:
+    """The program's environment: ours with the agent's way in."""
+    inject = str(Path(agent.__file__).parent / "inject")
+    env = dict(base)
+    env["PYTHONPATH"] = os.pathsep.join([inject, env["PYTHONPATH"]]) if env.get("PYTHONPATH") else inject
+    env["AWP_LINT_AGENT_ROOT"] = str(Path(awp_lint.__file__).parent)
+    env["AWP_LINT_AGENT_SESSION"] = str(session)
+    return env
+
+
+def run_profiled(command: Sequence[str], plan: Plan, options: RunOptions | None = None) -> Session:
+    """Run ``command`` to its end with the agent in it. Raises :class:`LaunchError` where it cannot be started."""
+    options = options or RunOptions()
+    folder = Path(options.directory or tempfile.mkdtemp(prefix="awp-lint-"))
+    folder.mkdir(parents=True, exist_ok=True)
+    write_plan(folder, plan, options)
+    env = environment(os.environ if options.env is None else options.env, folder)
+    started = time.time_ns()
+    exit_code = _Child(command, env, folder).follow()
+    return reader.read_session(folder, tuple(command), plan.marks, exit_code, started, time.time_ns())
+
+
+class _Child:
+    """The running command and the signals that go to it."""
+
+    def __init__(self, command: Sequence[str], env: Mapping[str, str], folder: Path) -> None:
+        self.folder = folder
+        self.pending: list[int] = []
+        previous = {
+            number: signal.getsignal(number)
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+            if signal.getsignal(number) is not signal.SIG_IGN
+        }
+        self.previous = previous
+        for number in previous:
+            signal.signal(number, self._received)
+        try:
+            # Descriptors that we did not open pass through, as they would from a shell.
+            self.process = subprocess.Popen(list(command), env=dict(env), close_fds=False)
+        except OSError as fault:
+            self._restore()
+            raise LaunchError(_why(command, fault)) from fault
+
+    def _restore(self) -> None:
+        for number, handler in self.previous.items():
+            signal.signal(number, handler)
+
+    def _received(self, number: int, frame: object) -> None:
+        self.pending.append(number)
+
+    def follow(self) -> int:
+        """Wait for the end; signals that arrive meanwhile are passed on after the agents have closed."""
+        try:
+            while True:
+                try:
+                    return self.process.wait(timeout=0.1)
+                except subprocess.TimeoutExpired:
+                    pass
+                while self.pending:
+                    number = self.pending.pop(0)
+                    self._close_agents(5.0)
+                    if self.process.poll() is None:
+                        self.process.send_signal(number)
+        finally:
+            self._restore()
+
+    def _close_agents(self, seconds: float) -> None:
+        (self.folder / "close").touch()
+        end = time.monotonic() + seconds
+        while time.monotonic() < end and self.process.poll() is None and reader.still_open(self.folder):
+            time.sleep(0.02)
+
+
+def _why(command: Sequence[str], fault: OSError) -> str:
+    name = command[0] if command else ""
+    if isinstance(fault, FileNotFoundError) and not shutil.which(name):
+        return f"cannot start {name}: command not found"
+    return f"cannot start {name}: {fault.strerror or fault}"

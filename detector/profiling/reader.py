@@ -1,0 +1,198 @@
+"""From the files that the agents left to a :class:`~awp_lint.detector.profiling.session.Session`."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import struct
+from pathlib import Path
+from typing import Any
+
+from awp_lint.detector.profiling.session import MarkRecords, PlannedMark, ProcessSession, Session, Window, WindowKind
+
+_RECORD = struct.Struct("=QII")
+
+Event = tuple[int, int, int]  # time_ns, thread, code
+
+
+def read_session(
+    folder: Path,
+    command: tuple[str, ...],
+    marks: tuple[PlannedMark, ...],
+    exit_code: int | None,
+    started_ns: int,
+    ended_ns: int,
+) -> Session:
+    """Read a session's folder. Damaged or missing parts cost what they held and leave a note."""
+    processes = []
+    notes: list[str] = []
+    for place in process_folders(folder):
+        try:
+            processes.append(read_process(place, marks, ended_ns))
+        except (OSError, ValueError, KeyError, TypeError) as fault:
+            notes.append(f"the record of one process could not be read ({place.name}: {fault})")
+    if not process_folders(folder):
+        notes.append(_no_agent(command))
+    for fault_file in sorted(folder.glob("injection-*.err")):
+        lines = fault_file.read_text(encoding="utf-8", errors="replace").strip().splitlines() or [""]
+        notes.append(f"the agent could not start in a process: {lines[-1]}")
+    return Session(
+        directory=str(folder),
+        command=command,
+        exit_code=exit_code,
+        started_ns=started_ns,
+        ended_ns=ended_ns,
+        processes=tuple(processes),
+        notes=tuple(notes),
+    )
+
+
+def process_folders(folder: Path) -> list[Path]:
+    """One folder per process, in the order of their start."""
+    found = [place for place in folder.glob("p*.*") if (place / "born").exists()]
+    return sorted(found, key=lambda place: int(place.name.split(".")[1]))
+
+
+def still_open(folder: Path) -> bool:
+    """Whether a living process still has a window open or waits for one."""
+    for place in process_folders(folder):
+        with contextlib.suppress(OSError, ValueError):
+            state = json.loads((place / "process.json").read_text(encoding="utf-8"))
+            if state.get("phase") in ("warm-up", "windows") and _alive(int(state["pid"])):
+                return True
+    return False
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def _no_agent(command: tuple[str, ...]) -> str:
+    flags = {flag for flag in command[1:4] if flag.startswith("-") and not flag.startswith("--")}
+    blocking = sorted(flag for flag in flags if set(flag[1:]) & set("EIS") and flag[1:].isalpha())
+    if blocking:
+        return f"nothing was profiled: Python's {' '.join(blocking)} keeps the agent out"
+    return "nothing was profiled: the command started no Python, or one that ignores PYTHONPATH"
+
+
+def read_process(place: Path, marks: tuple[PlannedMark, ...], ended_ns: int) -> ProcessSession:
+    """One process's folder."""
+    born = [os.fsdecode(part) for part in (place / "born").read_bytes().split(b"\0")]
+    state: dict[str, Any] = {}
+    with contextlib.suppress(FileNotFoundError):
+        state = json.loads((place / "process.json").read_text(encoding="utf-8"))
+    ticks, _ = read_ring(place / "ticks.ring")
+    events, dropped = read_ring(place / "marks.ring")
+    paced = _pace(ticks, marks)
+    last = max([int(state.get("saved_ns", 0)), *(time for time, _, _ in events[-1:]), *paced[-1:]])
+    windows = tuple(_window(raw, paced, place, last or ended_ns) for raw in state.get("windows", ()))
+    return ProcessSession(
+        pid=int(born[0]),
+        parent_pid=int(born[1]),
+        argv=tuple(state.get("argv") or born[3:]),
+        python=born[2],
+        torch=state.get("torch"),
+        cuda=bool(state.get("cuda", False)),
+        device_uuids=tuple(state.get("device_uuids", ())),
+        rank=state.get("rank"),
+        backend=state.get("backend", "none"),
+        marks=marks,
+        reached=_reached(place / "reached.bin"),
+        armed=frozenset(state.get("armed", ())),
+        other_copies={int(mark): path for mark, path in state.get("other_copies", {}).items()},
+        windows=windows,
+        records=pair(events, dropped),
+        stalls_ms=tuple((str(what), float(ms)) for what, ms in state.get("stalls", ())),
+        errors=tuple(state.get("errors", ())),
+        clean_exit=bool(state.get("clean_exit", False)),
+    )
+
+
+def read_ring(path: Path) -> tuple[list[Event], int]:
+    """The records of a ring in order of writing, and how many were overwritten at least."""
+    try:
+        raw = path.read_bytes()
+    except FileNotFoundError:
+        return [], 0
+    slots = list(_RECORD.iter_unpack(raw[: len(raw) - len(raw) % _RECORD.size]))
+    used = len(slots)
+    while used and not slots[used - 1][0]:
+        used -= 1
+    if used < len(slots):
+        return [slot for slot in slots[:used] if slot[0]], 0
+    # Full: the oldest record follows the newest, at the greatest step back (threads lie a little out of order).
+    steps = [slots[i][0] - slots[i + 1][0] for i in range(used - 1)]
+    cut = max(range(len(steps)), key=steps.__getitem__, default=-1) + 1 if steps and max(steps) > 0 else 0
+    return [*slots[cut:], *slots[:cut]], 1 if cut else 0
+
+
+def pair(events: list[Event], dropped: int) -> MarkRecords:
+    """Marks that both opened and closed, in time order within a thread.
+
+    A close without its open (the mark was entered before recording began, or the place is also reached otherwise) and
+    an open that never closes are left out: what they cover is not known.
+    """
+    keep: list[tuple[int, int, int, bool, int]] = []
+    stacks: dict[int, list[tuple[int, int, int]]] = {}
+    for order, (now, thread, code) in enumerate(events):
+        mark, opens = code >> 1, code & 1
+        stack = stacks.setdefault(thread, [])
+        if opens:
+            stack.append((now, mark, order))
+            continue
+        at = next((i for i in range(len(stack) - 1, -1, -1) if stack[i][1] == mark), None)
+        if at is None:
+            continue
+        began, _, opened = stack[at]
+        del stack[at:]
+        keep.append((opened, began, thread, True, mark))
+        keep.append((order, now, thread, False, mark))
+    keep.sort()
+    return MarkRecords(
+        time_ns=[entry[1] for entry in keep],
+        thread=[entry[2] for entry in keep],
+        mark=[entry[4] for entry in keep],
+        opens=[entry[3] for entry in keep],
+        dropped=dropped,
+    )
+
+
+def _reached(path: Path) -> dict[int, int]:
+    try:
+        raw = path.read_bytes()
+    except FileNotFoundError:
+        return {}
+    return {mark: when for mark, (when,) in enumerate(struct.iter_unpack("=Q", raw[: len(raw) // 8 * 8])) if when}
+
+
+def _pace(ticks: list[Event], marks: tuple[PlannedMark, ...]) -> list[int]:
+    """Times at which the units that pace the run began: steps where any was seen, else requests."""
+    units = {planned.index: planned.unit for planned in marks}
+    steps = [now for now, _, code in ticks if units.get(code >> 1) == "step"]
+    return sorted(steps or [now for now, _, code in ticks if units.get(code >> 1)])
+
+
+def _window(raw: dict[str, Any], paced: list[int], place: Path, last_ns: int) -> Window:
+    start = int(raw["start_ns"])
+    end = int(raw["end_ns"]) if raw.get("end_ns") else max(start, last_ns)
+    trace = raw.get("trace")
+    path = place / trace if trace else None
+    note = raw.get("note", "")
+    if not raw.get("end_ns"):
+        note = "the process ended inside it"
+    return Window(
+        kind=WindowKind(raw["kind"]),
+        start_ns=start,
+        end_ns=end,
+        ticks=tuple(now for now in paced if start <= now <= end),
+        trace=str(path) if path is not None and path.exists() else None,
+        complete=bool(raw.get("complete")) and bool(raw.get("end_ns")),
+        note=note,
+    )
