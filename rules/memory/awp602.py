@@ -162,16 +162,12 @@ class CreateThenMove(Rule):
         if wanted is None:
             return None
         args = [arg for arg in made.args if arg.keyword is None or arg.keyword.value not in wanted]
-        if args and not isinstance(args[-1].comma, cst.MaybeSentinel):
-            args[-1] = args[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
-        equal = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
-        for name, value in wanted.items():
-            args.append(cst.Arg(value, cst.Name(name), equal))
+        edit = definition.replace(chained.move.call, made.with_changes(args=_with_keywords(args, wanted)))
         safe = chained.same_bits
         return Fix(
             title=f"make it on the device: `device={_device_text(chained.move)}` in `torch.{chained.factory}`",
             safety=Safety.SAFE if safe else Safety.UNSAFE,
-            edits=(definition.replace(chained.move.call, made.with_changes(args=args)),),
+            edits=(edit,),
             effects=() if safe else (Effect.NUMERICS,),
         )
 
@@ -196,6 +192,20 @@ def _same_bits(moved: Move, made: ast.Call, factory: str, view: FunctionView) ->
         # Even where the type stays the same nobody shows it here.
         return factory in ("zeros", "ones", "empty", "eye") and moved.like is None
     return factory in SAME_ANYWHERE or (factory == "arange" and is_integer(made, view))
+
+
+def _with_keywords(args: list[cst.Arg], wanted: dict[str, cst.BaseExpression]) -> list[cst.Arg]:
+    """The arguments and new keywords behind them, laid out as the call was."""
+    import libcst as cst
+
+    equal = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
+    added = [cst.Arg(value, cst.Name(name), equal) for name, value in wanted.items()]
+    if not args:
+        return added
+    between = args[0].comma if len(args) > 1 else cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
+    last = args[-1].comma
+    result = [*args[:-1], args[-1].with_changes(comma=between), *(arg.with_changes(comma=between) for arg in added)]
+    return [*result[:-1], result[-1].with_changes(comma=last)]
 
 
 def _known_keywords(call: cst.Call) -> bool:

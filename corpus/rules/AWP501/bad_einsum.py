@@ -1,0 +1,35 @@
+"""einsum and baddbmm spellings, and steps the fused call does not know."""
+
+import torch
+from torch import nn
+
+
+class Einsum(nn.Module):
+    def __init__(self, dim_head: int):
+        super().__init__()
+        self.scale = dim_head**-0.5
+
+    def forward(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        sim = torch.einsum("b h i d, b h j d -> b h i j", q, k) * self.scale  # expect: AWP501
+        sim = sim + mask
+        attn = sim.softmax(dim=-1)
+        return torch.einsum("b h i j, b h j d -> b h i d", attn, v)
+
+
+class Softcapped(nn.Module):
+    def forward(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+        scores = torch.bmm(q, k.transpose(1, 2))  # expect: AWP501
+        scores = torch.tanh(scores / 50.0) * 50.0
+        probs = torch.nn.functional.softmax(scores, dim=-1)
+        return torch.bmm(probs, v)
+
+
+class WithBias(nn.Module):
+    def __init__(self, norm_factor: float):
+        super().__init__()
+        self.norm_factor = norm_factor
+
+    def forward(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, alibi: torch.Tensor) -> torch.Tensor:
+        scores = torch.baddbmm(alibi, q, k.transpose(-1, -2), beta=1.0, alpha=self.norm_factor)  # expect: AWP501
+        weights = torch.softmax(scores, dim=-1)
+        return torch.bmm(weights, v)

@@ -1,0 +1,30 @@
+"""einsum and baddbmm spellings, and steps the fused call does not know."""
+
+import torch
+from torch import nn
+
+
+class Einsum(nn.Module):
+    def __init__(self, dim_head: int):
+        super().__init__()
+        self.scale = dim_head**-0.5
+
+    def forward(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=self.scale)
+
+
+class Softcapped(nn.Module):
+    def forward(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+        scores = torch.bmm(q, k.transpose(1, 2))  # expect: AWP501
+        scores = torch.tanh(scores / 50.0) * 50.0
+        probs = torch.nn.functional.softmax(scores, dim=-1)
+        return torch.bmm(probs, v)
+
+
+class WithBias(nn.Module):
+    def __init__(self, norm_factor: float):
+        super().__init__()
+        self.norm_factor = norm_factor
+
+    def forward(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, alibi: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=alibi, scale=self.norm_factor)
