@@ -77,13 +77,14 @@ def process_costs(process: ProcessSession, kind: str, load: Loader) -> Costs:
     seen = np.zeros(count, np.int64)
     single: dict[int, list[Floats]] = {}
     facts = TraceFacts()
+    timed = {id(w) for r in units.steady(process.windows)[0] for w in r.windows} if not whole else None
     for window in process.windows:
         if window.kind is WindowKind.BASELINE:
             continue
         found = executions(process.records, window.start_ns, window.end_ns)
         seen += np.bincount(found.mark, minlength=count)[:count]
         spans = units.spans(window, whole)
-        if window.kind is WindowKind.MARKS:
+        if window.kind is WindowKind.MARKS and (timed is None or id(window) in timed):
             host_parts.append(_host(found, spans, count))
             for mark in np.unique(found.mark).tolist():
                 rows = found.mark == mark

@@ -140,10 +140,12 @@ def _window(process: ProcessSession, window: Any) -> dict[str, Any]:
 def _overhead(process: ProcessSession, kind: str) -> dict[str, float | None]:
     """Unit time with marks, and with marks and profiler, against the baseline, in percent more."""
     result: dict[str, float | None] = {"marks_pct": None, "trace_pct": None}
-    base = units.median_ms(process.windows, WindowKind.BASELINE) if kind != "run" else None
-    if base:
-        for name, wanted in (("marks_pct", WindowKind.MARKS), ("trace_pct", WindowKind.TRACE)):
-            found = units.median_ms(process.windows, wanted)
-            if found is not None:
-                result[name] = float(np.round(100 * (found / base - 1), 3))
+    if kind == "run":
+        return result
+    chosen, _ = units.steady(process.windows)
+    base = units.median_ms(w for r in chosen for w in r.of(WindowKind.BASELINE))
+    for name, wanted in (("marks_pct", WindowKind.MARKS), ("trace_pct", WindowKind.TRACE)):
+        found = units.median_ms(w for r in chosen for w in r.of(wanted))
+        if base and found is not None:
+            result[name] = round(100 * (found / base - 1), 3)
     return result

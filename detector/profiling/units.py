@@ -55,8 +55,7 @@ class UnitTime:
     """What one unit is and what it takes without the profiler.
 
     ``kind`` is "step", "request" or "run"; ``ms`` holds the duration of every unprofiled unit (empty: none was seen);
-    ``source`` names the windows they come from. ``drift`` is how far the baselines are apart: of two, their relative
-    difference; of more, twice the standard error of their mean, which is the same thing for two.
+    ``source`` names the windows they come from. ``drift`` is how far the baselines of a used round are apart at most.
     """
 
     kind: str
@@ -89,31 +88,75 @@ def unit_kind(session: Session) -> str:
     return "request" if kinds == {"request"} else "step"
 
 
+@dataclass(frozen=True, slots=True)
+class Round:
+    """A baseline, the windows that follow it, and the baseline that closes them (missing where the run ended first)."""
+
+    windows: tuple[Window, ...]
+
+    def of(self, kind: WindowKind) -> list[Window]:
+        """The round's windows of one kind."""
+        return [window for window in self.windows if window.kind is kind]
+
+    @property
+    def drift(self) -> float | None:
+        """Relative difference of the two baselines' median units; None where there are not two."""
+        medians = [float(np.median(ms)) for w in self.of(WindowKind.BASELINE) if (ms := spans(w, False).ms).size]
+        return abs(medians[0] - medians[-1]) / min(medians[0], medians[-1]) if len(medians) > 1 else None
+
+
+def rounds(windows: Iterable[Window]) -> list[Round]:
+    """Cut the windows into rounds; a baseline between two rounds closes one and opens the next."""
+    found: list[Round] = []
+    current: list[Window] = []
+    for window in windows:
+        if window.kind is not WindowKind.BASELINE:
+            current.append(window)
+        elif any(w.kind is not WindowKind.BASELINE for w in current):
+            found.append(Round((*current, window)))
+            current = [window]
+        else:
+            current = [window]
+    if current:
+        found.append(Round(tuple(current)))
+    return found
+
+
+def steady(windows: Iterable[Window]) -> tuple[list[Round], float | None]:
+    """The rounds that times may be read from, and the drift that remains.
+
+    Those whose two baselines agree; where there are none, all closed rounds with the least of their drifts, which then
+    forbids a saving; where nothing was closed, what there is.
+    """
+    found = rounds(windows)
+    closed = [(drift, r) for r in found if (drift := r.drift) is not None]
+    if not closed:
+        return found, None
+    good = [(drift, r) for drift, r in closed if drift <= DRIFT]
+    chosen = good or closed
+    return [r for _, r in chosen], (max if good else min)(drift for drift, _ in chosen)
+
+
 def unit_time(process: ProcessSession, kind: str) -> UnitTime:
     """Unprofiled unit time of one process: from its baselines, else from its marks-only windows."""
-    if (
-        kind == "run"
-    ):  # windows of different lengths are no repetitions of a unit: costs are set against their own window
+    if kind == "run":  # windows of different lengths are no repetitions of a unit: costs stand against their own window
         for wanted in (WindowKind.TRACE, WindowKind.MARKS):
             found = [spans(w, True).ms for w in process.windows if w.kind is wanted]
             if found:
                 return UnitTime(kind, np.concatenate(found), wanted.value, None)
         return UnitTime(kind, np.empty(0), "none", None)
+    chosen, drift = steady(process.windows)
     for wanted in (WindowKind.BASELINE, WindowKind.MARKS):
-        found = [ms for w in process.windows if w.kind is wanted and (ms := spans(w, False).ms).size]
-        if not found:
-            continue
-        drift = None
-        if wanted is WindowKind.BASELINE and len(found) > 1:
-            medians = np.array([np.median(ms) for ms in found])
-            drift = float(2 * medians.std(ddof=1) / np.sqrt(medians.size) / medians.min())
-        return UnitTime(kind, np.concatenate(found), wanted.value, drift)
+        unique = {id(w): w for r in chosen for w in r.of(wanted)}
+        found = [ms for w in unique.values() if (ms := spans(w, False).ms).size]
+        if found:
+            return UnitTime(kind, np.concatenate(found), wanted.value, drift)
     return UnitTime(kind, np.empty(0), "none", None)
 
 
-def median_ms(windows: Iterable[Window], wanted: WindowKind) -> float | None:
-    """Median unit time over the windows of one kind."""
-    found = [spans(w, False).ms for w in windows if w.kind is wanted]
+def median_ms(windows: Iterable[Window]) -> float | None:
+    """Median unit time over the windows."""
+    found = [spans(w, False).ms for w in windows]
     pooled = np.concatenate(found) if found else np.empty(0)
     return float(np.median(pooled)) if pooled.size else None
 
