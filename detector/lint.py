@@ -66,7 +66,7 @@ def lint(options: argparse.Namespace, settings: Settings, command: Sequence[str]
     if not options.quiet:
         print_problems(problems)
     if command is not None and options.propagate_exit and exit_code is not None:
-        return exit_code
+        return exit_code if exit_code >= 0 else 128 - exit_code  # died of a signal: what a shell would say
     return _exit_code(options, report.counted, problems)
 
 
@@ -113,7 +113,10 @@ def _exit_code(options: argparse.Namespace, counted: int, problems: Iterable[Pro
 
 
 def _run_options(options: argparse.Namespace) -> dict[str, Any]:
-    names = ("duration", "max_wait", "warmup", "ready_url", "ready_port", "load", "include_deps", "verbose")
+    names = (
+        "duration", "max_wait", "warmup", "ready_url", "ready_port", "load", "load_url", "rate", "load_body",
+        "include_deps", "verbose",
+    )  # fmt: skip
     return {name: getattr(options, name) for name in names}
 
 

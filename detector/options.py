@@ -68,6 +68,16 @@ def _seconds(text: str) -> float:
     return value
 
 
+def _rate(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 < value <= 10_000:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of requests a second")
+    return value
+
+
 def _jobs(text: str) -> int:
     if not text.isdigit() or int(text) > 1024:
         raise argparse.ArgumentTypeError(f"{text!r} is no number of jobs (0: one a core)")
@@ -115,12 +125,20 @@ def build_parser() -> argparse.ArgumentParser:
     )
 
     run = parser.add_argument_group("profile run (before --profile)")
-    run.add_argument("--duration", type=_seconds, default=60.0, metavar="S", help="of a program that does not end (60)")
+    run.add_argument("--duration", type=_seconds, metavar="S", help="of a program that does not end (default: 60)")
     run.add_argument("--max-wait", type=_seconds, default=600.0, metavar="S", help="for the first work (600)")
     run.add_argument("--warmup", default="auto", metavar="S", help="seconds left out at the start (default: auto)")
     run.add_argument("--ready-url", metavar="URL", help="the server is ready when this answers")
     run.add_argument("--ready-port", type=int, metavar="PORT", help="the server is ready when this port accepts")
-    run.add_argument("--load", metavar="CMD", help="load generator, started once the server is ready")
+    run.add_argument("--load", metavar="CMD", help="load generator for the shell, started once the server is ready")
+    run.add_argument("--load-url", metavar="URL", help="or: send requests there ourselves, waiting for no answer")
+    run.add_argument("--rate", type=_rate, metavar="N", help="requests a second (default: 1)")
+    run.add_argument(
+        "--load-body",
+        action="append",
+        metavar="JSON|@FILE",
+        help="post this instead of a GET; several, or a file of JSON Lines, take turns",
+    )
     run.add_argument("--include-deps", action="store_true", help="findings in libraries count too")
     run.add_argument("--propagate-exit", action="store_true", help="exit with the profiled command's code")
 
@@ -156,6 +174,14 @@ def check_combinations(options: argparse.Namespace, command: Sequence[str] | Non
         raise UsageError("--diff shows and --fix writes: give one of them")
     if options.unsafe_fixes and not (options.diff or options.fix):
         raise UsageError("--unsafe-fixes goes with --diff or --fix")
+    if options.load is not None and options.load_url is not None:
+        raise UsageError("--load runs a load of yours and --load-url sends one of ours: give one of them")
+    if options.load_url is None and (options.rate is not None or options.load_body):
+        raise UsageError("--rate and --load-body go with --load-url")
+    if command is None:
+        for name in ("ready_url", "ready_port", "load", "load_url"):
+            if getattr(options, name) is not None:
+                raise UsageError(f"--{name.replace('_', '-')} goes with --profile")
     if options.warmup != "auto":
         try:
             if float(options.warmup) < 0:

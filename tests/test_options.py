@@ -55,3 +55,31 @@ def test_a_profile_run_leaves_standard_output_to_the_program() -> None:
     options = build_parser().parse_args(["--format", "json"])
     with pytest.raises(UsageError, match="--output FILE"):
         check_combinations(options, ["python", "x.py"])
+
+
+def test_load_options() -> None:
+    line = "--load-url http://127.0.0.1:1/x --rate 2.5 --load-body {} --load-body @f"
+    options = build_parser().parse_args(line.split())
+    check_combinations(options, ["python"])
+    assert (options.rate, options.load_body, options.duration) == (2.5, ["{}", "@f"], None)
+
+
+@pytest.mark.parametrize(
+    ("line", "command", "words"),
+    [
+        ("--load x --load-url http://a", ["python"], "one of them"),
+        ("--rate 2", ["python"], "go with --load-url"),
+        ("--load-body {}", ["python"], "go with --load-url"),
+        ("--ready-port 80", None, "--ready-port goes with --profile"),
+        ("--load-url http://a", None, "--load-url goes with --profile"),
+    ],
+)
+def test_load_options_that_cannot_be_meant(line: str, command: list[str] | None, words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        check_combinations(build_parser().parse_args(line.split()), command)
+
+
+@pytest.mark.parametrize("value", ["0", "-1", "fast", "1e9"])
+def test_rates_that_are_none(value: str) -> None:
+    with pytest.raises(UsageError):
+        build_parser().parse_args(["--rate", value])

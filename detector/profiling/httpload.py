@@ -17,6 +17,7 @@ import statistics
 import threading
 import time
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -78,7 +79,7 @@ def percentiles(samples: list[float]) -> dict[str, float] | None:
     return {f"p{n}": round(cuts[n - 1], 3) for n in (50, 95, 99)}
 
 
-def read_bodies(values: list[str] | None) -> tuple[bytes, ...]:
+def read_bodies(values: Sequence[str] | None) -> tuple[bytes, ...]:
     """The bodies that ``--load-body`` names: JSON, or ``@FILE`` with one JSON document or JSON Lines.
 
     Raises :class:`UsageError` for what is not JSON and for files that cannot be read.

@@ -20,7 +20,11 @@ from pathlib import Path
 
 import awp_lint
 from awp_lint.detector.profiling import agent, reader
+from awp_lint.detector.profiling.httpload import HttpLoadSpec, read_bodies
+from awp_lint.detector.profiling.load import load_of
+from awp_lint.detector.profiling.ready import split_url
 from awp_lint.detector.profiling.session import PlannedMark, Session
+from awp_lint.detector.profiling.supervise import Care, Outcome, Supervisor
 
 
 class LaunchError(Exception):
@@ -41,10 +45,32 @@ class RunOptions:
 
     directory: str | None = None  # the session's folder; a temporary one, kept, by default
     duration: float | None = None  # of the windows; a program that is still up then is stopped if this was given
-    max_wait: float = 600.0  # for the first work of a program that does not end
+    max_wait: float = 600.0  # for readiness, and for the first work of a program that does not end
     warmup: float | None = None  # None: found automatically
+    whole: bool = False  # one window with marks over the whole run: counts every execution, traces nothing
+    ready_url: str | None = None
+    ready_port: int | None = None
+    load: str | None = None  # a command for the shell
+    load_url: str | None = None
+    rate: float = 1.0  # requests a second to load_url
+    load_body: Sequence[str] | None = None  # JSON or @FILE
     env: Mapping[str, str] | None = None
     say: Callable[[str], None] = lambda line: None
+
+    def care(self) -> Care:
+        """What the run is to be watched for. Raises :class:`UsageError` for addresses and bodies that are none."""
+        http = HttpLoadSpec(self.load_url, self.rate, read_bodies(self.load_body)) if self.load_url else None
+        if self.ready_url is not None:
+            split_url(self.ready_url, "--ready-url")
+        return Care(
+            duration=self.duration,
+            max_wait=self.max_wait,
+            ready_url=self.ready_url,
+            ready_port=self.ready_port,
+            load_url=self.load_url,
+            load=load_of(self.load, http),
+            say=self.say,
+        )
 
 
 def write_plan(folder: Path, plan: Plan, options: RunOptions) -> None:
@@ -65,7 +91,7 @@ def write_plan(folder: Path, plan: Plan, options: RunOptions) -> None:
         }
         for planned in plan.marks
     ]
-    settings = {"duration": options.duration, "warmup": options.warmup}
+    settings = {"duration": options.duration, "warmup": options.warmup, "whole": options.whole}
     text = json.dumps({"options": settings, "digests": dict(plan.digests), "marks": marks})
     (folder / "plan.json").write_text(text, encoding="utf-8")
     names = sorted({os.path.basename(planned.path) for planned in plan.marks})
@@ -89,24 +115,26 @@ def run_profiled(command: Sequence[str], plan: Plan, options: RunOptions | None 
     folder.mkdir(parents=True, exist_ok=True)
     write_plan(folder, plan, options)
     env = environment(os.environ if options.env is None else options.env, folder)
+    care = options.care()
     started = time.time_ns()
-    exit_code = _Child(command, env, folder).follow()
-    return reader.read_session(folder, tuple(command), plan.marks, exit_code, started, time.time_ns())
+    outcome = _Child(command, env).follow(folder, care)
+    session = reader.read_session(folder, tuple(command), plan.marks, outcome.exit_code, started, time.time_ns())
+    session.notes = (*outcome.notes, *session.notes)
+    session.stopped, session.load = outcome.stopped, outcome.load
+    return session
 
 
 class _Child:
-    """The running command and the signals that go to it."""
+    """The running command, and our own handlers of the signals that somebody may send us meanwhile."""
 
-    def __init__(self, command: Sequence[str], env: Mapping[str, str], folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, command: Sequence[str], env: Mapping[str, str]) -> None:
         self.pending: list[int] = []
-        previous = {
+        self.previous = {
             number: signal.getsignal(number)
             for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
             if signal.getsignal(number) is not signal.SIG_IGN
         }
-        self.previous = previous
-        for number in previous:
+        for number in self.previous:
             signal.signal(number, self._received)
         try:
             # Descriptors that we did not open pass through, as they would from a shell.
@@ -122,27 +150,12 @@ class _Child:
     def _received(self, number: int, frame: object) -> None:
         self.pending.append(number)
 
-    def follow(self) -> int:
-        """Wait for the end; signals that arrive meanwhile are passed on after the agents have closed."""
+    def follow(self, folder: Path, care: Care) -> Outcome:
+        """Until its end, see :mod:`awp_lint.detector.profiling.supervise`."""
         try:
-            while True:
-                try:
-                    return self.process.wait(timeout=0.1)
-                except subprocess.TimeoutExpired:
-                    pass
-                while self.pending:
-                    number = self.pending.pop(0)
-                    self._close_agents(5.0)
-                    if self.process.poll() is None:
-                        self.process.send_signal(number)
+            return Supervisor(self.process, folder, care, self.pending).follow()
         finally:
             self._restore()
-
-    def _close_agents(self, seconds: float) -> None:
-        (self.folder / "close").touch()
-        end = time.monotonic() + seconds
-        while time.monotonic() < end and self.process.poll() is None and reader.still_open(self.folder):
-            time.sleep(0.02)
 
 
 def _why(command: Sequence[str], fault: OSError) -> str:

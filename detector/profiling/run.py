@@ -87,7 +87,7 @@ def run_options(options: Mapping[str, Any], folder: str) -> RunOptions:
 
 
 def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
+    print(f"awp-lint: {line}", file=sys.stderr, flush=True)
 
 
 def digests(marks: Sequence[PlannedMark]) -> dict[str, str]:
@@ -169,6 +169,7 @@ def analyse(
                 judged[finding.id] = verdicts.static_only("no mark was set for it in this run")
     profile = diagnosis.profile_object(session, processes, kind, telemetry)
     profile["overhead"]["tool_s"] = (profile["overhead"]["tool_s"] or 0.0) + time.monotonic() - started
+    profile["load"] = session.load
     return ProfileOutcome(judged, profile, [], _notes(session), session.exit_code)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass, field
+from typing import Any
 
 from awp_lint.detector.finding import Mark
 
@@ -93,3 +94,5 @@ class Session:
     ended_ns: int
     processes: tuple[ProcessSession, ...]
     notes: tuple[str, ...] = ()  # lines for the person: injection impossible, no torch, ...
+    stopped: str = ""  # why we ended the program; empty where it ended by itself
+    load: dict[str, Any] | None = None  # what the load sent and got, ready for JSON

@@ -56,14 +56,14 @@ class Outcome:
 
 
 class Supervisor:
-    """One run. ``received`` is what the caller's signal handlers call."""
+    """One run. ``pending`` is where the caller's signal handlers put the numbers of the signals that came to us."""
 
-    def __init__(self, process: subprocess.Popen[bytes], folder: Path, care: Care) -> None:
+    def __init__(self, process: subprocess.Popen[bytes], folder: Path, care: Care, pending: list[int]) -> None:
         self.process = process
         self.folder = folder
         self.care = care
         self.outcome = Outcome()
-        self.pending: list[int] = []
+        self.pending = pending
         self.phases = Phases(folder)
         self._began = time.monotonic()
         self._step: Callable[[float], str] = self._await_ready if care.serves else self._await_work
@@ -71,10 +71,6 @@ class Supervisor:
         self._probed = 0.0
         self._said = False
         self._windows_at = self._done_at = self._until = 0.0
-
-    def received(self, number: int, frame: object = None) -> None:
-        """A signal came to us."""
-        self.pending.append(number)
 
     def follow(self) -> Outcome:
         """Return when the command has ended, by itself or by us."""

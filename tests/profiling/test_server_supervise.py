@@ -46,7 +46,7 @@ def follow(tmp_path: Path, text: str, said: list[str] | None = None, **care: obj
     process = start(tmp_path, text)
     try:
         say = (lambda line: None) if said is None else said.append
-        return Supervisor(process, tmp_path, Care(say=say, **care)).follow()  # type: ignore[arg-type]
+        return Supervisor(process, tmp_path, Care(say=say, **care), []).follow()  # type: ignore[arg-type]
     finally:
         process.kill()
         process.wait()
@@ -132,9 +132,9 @@ def test_sigterm_is_passed_on_and_nothing_more(tmp_path: Path) -> None:
         "signal.signal(15, lambda *a: (print('got', flush=True), time.sleep(0.3), sys.exit(5)))\n"
         "phase('windows'); await_close(); time.sleep(30)",
     )
-    supervisor = Supervisor(process, tmp_path, Care())
-    threading.Timer(1.0, supervisor.received, (signal.SIGTERM,)).start()
-    outcome = supervisor.follow()
+    pending: list[int] = []
+    threading.Timer(1.0, pending.append, (signal.SIGTERM,)).start()
+    outcome = Supervisor(process, tmp_path, Care(), pending).follow()
     assert outcome.exit_code == 5 and outcome.stopped == ""
 
 
@@ -142,11 +142,13 @@ def test_sigint_to_us_ends_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(stopping, "from_terminal", lambda: False)
     process = start(
         tmp_path,
-        "phase('windows')\ntry:\n  await_close(); time.sleep(30)\nexcept KeyboardInterrupt:\n  time.sleep(0.2); sys.exit(6)",
+        "phase('windows')\n"
+        "try:\n  await_close(); time.sleep(30)\n"
+        "except KeyboardInterrupt:\n  time.sleep(0.2); sys.exit(6)",
     )
-    supervisor = Supervisor(process, tmp_path, Care())
-    threading.Timer(1.0, supervisor.received, (signal.SIGINT,)).start()
-    outcome = supervisor.follow()
+    pending: list[int] = []
+    threading.Timer(1.0, pending.append, (signal.SIGINT,)).start()
+    outcome = Supervisor(process, tmp_path, Care(), pending).follow()
     assert outcome.exit_code == 6 and outcome.stopped == "interrupted"
 
 
