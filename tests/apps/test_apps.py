@@ -33,7 +33,7 @@ def scorer() -> ModuleType:
 @pytest.mark.parametrize("app", APPS, ids=lambda app: app.name)
 def test_listed_lines_exist_once(app: Path, scorer: ModuleType) -> None:
     places = scorer.load(app)
-    assert {place.kind for place in places} >= {"faults", "lookalikes"}
+    assert "lookalikes" in {place.kind for place in places}
 
 
 @pytest.mark.parametrize("app", APPS, ids=lambda app: app.name)
