@@ -375,10 +375,15 @@ def _assume(v: Value) -> Value:
 
 
 def _meet(values: list[Value]) -> Value | None:
-    """Join what several statements give; a model output beside its tuple form counts as the output."""
+    """Join what several statements give.
+
+    A model output beside its tuple form counts as the output, a tensor beside an early ``return False`` as the tensor.
+    """
     kinds = {v.kind for v in values}
-    if kinds == {Kind.INSTANCE, Kind.SEQUENCE}:
-        values = [v for v in values if v.kind is Kind.INSTANCE]
+    for main, aside in ((Kind.INSTANCE, Kind.SEQUENCE), (Kind.TENSOR, Kind.SCALAR)):
+        if kinds == {main, aside}:
+            result = tensors.joined([v for v in values if v.kind is main])
+            return None if result is None else _assume(result)
     return tensors.joined(values)
 
 

@@ -15,7 +15,7 @@ from awp_lint.detector.semantics.interpret.machine import Budget, Machine, Table
 from awp_lint.detector.semantics.interpret.parameters import bind_parameters
 from awp_lint.detector.semantics.interpret.statements import block
 from awp_lint.detector.semantics.outside import Names, Outside, ValueTable
-from awp_lint.detector.semantics.values import UNKNOWN, Certainty, Kind, Value, make
+from awp_lint.detector.semantics.values import UNKNOWN, Certainty, Kind, make
 from awp_lint.detector.semantics.view import Target
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.Module
@@ -65,14 +65,7 @@ def run(m: Machine, node: Definition) -> Table:
     if m.yielded:
         held = tensors.joined(m.yielded)
         returns = make(Kind.ITERATOR, element=held if held != UNKNOWN else None, certainty=Certainty.PROVEN)
-    attributes: dict[str, Value] = {}
-    local: dict[str, Value] = {}
-    for name, value in m.bound.items():
-        if name.startswith("self."):
-            attributes[name[5:]] = value
-        else:
-            local[name] = value
-    table.close(returns, attributes, local)
+    table.close(returns, m.bound)
     return table
 
 

@@ -126,9 +126,10 @@ def _named(m: Machine, node: ast.expr) -> Value:
 def _union(m: Machine, members: list[ast.expr], depth: int) -> Value:
     values = [annotated(m, member, depth + 1) for member in members]
     known = [v for v in values if v.kind is not Kind.NONE]
-    for value in known:
-        if value.kind is Kind.TENSOR:
-            return value
+    for kind in (Kind.TENSOR, Kind.DEVICE):
+        for value in known:
+            if value.kind is kind:
+                return value
     if not known:
         return NONE
     first = known[0]

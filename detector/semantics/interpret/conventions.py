@@ -89,6 +89,7 @@ OUTPUT_TENSORS: dict[str, DTypeClass] = {
     "end_logits": _F,
     "pred_boxes": _F,
     "sequences": _I,
+    "timesteps": _U,
 }
 
 # Attributes of model outputs that hold one tensor a layer or a step.

@@ -55,9 +55,6 @@ def device_string(m: Machine, text: str) -> Value:
 @expression(ast.Name)
 def _name(m: Machine, node: ast.Name) -> Value:
     name = node.id
-    value = m.env.get(name)
-    if value is not None:
-        return value
     value = m.enclosing.get(name)
     if value is not None:
         return value
@@ -82,7 +79,10 @@ def _attribute(m: Machine, node: ast.Attribute) -> Value:
         m.table[base] = m.env.get(m.self_name, UNKNOWN)
         if stored is not None:
             return stored
-    return objects.attribute(m, evaluate(m, base), node.attr)
+    value = objects.attribute(m, evaluate(m, base), node.attr)
+    if value.kind is Kind.TENSOR and not value.reasons and not m.symbolic:
+        return value.because(node.lineno, f"`{spell(node)}` is an attribute that holds a tensor")
+    return value
 
 
 @expression(ast.Call)
@@ -168,13 +168,27 @@ _MUTABLE = frozenset({Kind.SEQUENCE, Kind.MODULE, Kind.MAPPING})
 
 
 def spell(node: ast.expr) -> str:
-    """A dotted chain as written, ``…`` for what is not a name."""
+    """A dotted chain as written; what is not a name is written out when it is short, else ``…``."""
     parts: list[str] = []
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)
         node = node.value
-    parts.append(node.id if isinstance(node, ast.Name) else "…")
+    parts.append(node.id if isinstance(node, ast.Name) else _short(node))
     return ".".join(reversed(parts))
+
+
+_SHORT = 40  # characters of an expression that a reason repeats
+_SMALL = 12  # nodes of one that is worth writing out
+
+
+def _short(node: ast.expr) -> str:
+    for count, _ in enumerate(ast.walk(node)):
+        if count > _SMALL:
+            return "…"
+    text = ast.unparse(node)
+    if len(text) > _SHORT:
+        return "…"
+    return text if isinstance(node, ast.Call | ast.Subscript) else f"({text})"
 
 
 def _set_default(m: Machine, callee: Value, operands: Args) -> None:
@@ -261,6 +275,7 @@ def _boolop(m: Machine, node: ast.BoolOp) -> Value:
     from awp_lint.detector.semantics.interpret.narrowing import assume
 
     result: Value | None = None
+    value = UNKNOWN
     before = m.env
     conjunction = isinstance(node.op, ast.And)
     for operand in node.values:
@@ -270,7 +285,14 @@ def _boolop(m: Machine, node: ast.BoolOp) -> Value:
             m.env = dict(m.env)
             assume(m, operand, conjunction)
     m.env = before if m.env is before else merge(before, {k: v for k, v in m.env.items() if k not in before})
+    if conjunction and value.kind is Kind.TENSOR and result is not None and result.kind is not Kind.TENSOR:
+        # `flag and n == 1 and tensor.any()`: what the conjunction gives, where the guards hold
+        return tensors.like(value, None, value.rank) if value.certainty is not _PROVEN else _assumed(value)
     return result or UNKNOWN
+
+
+def _assumed(v: Value) -> Value:
+    return make(v.kind, v.device, v.dtype, v.rank, certainty=Certainty.ASSUMED, reasons=v.reasons)
 
 
 @expression(ast.IfExp)
@@ -430,7 +452,7 @@ def _dict(m: Machine, node: ast.Dict) -> Value:
 @expression(ast.JoinedStr)
 def _joined(m: Machine, node: ast.JoinedStr) -> Value:
     first: Value | None = None
-    for part in node.values:
+    for part in node.values[:1] if m.symbolic else node.values:
         value = evaluate(m, part)
         first = first or value
     if first is not None and first.device is not Device.UNKNOWN and first.constant and m.target.device != "cpu":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -25,13 +26,14 @@ class Budget(Exception):
 class Table:
     """What each expression of a definition may be; implements :class:`ValueTable`."""
 
-    __slots__ = ("_attributes", "_locals", "_returns", "values")
+    __slots__ = ("_attributes", "_bound", "_locals", "_returns", "values")
 
     def __init__(self) -> None:
         self.values: dict[ast.expr, Value] = {}
         self._returns = UNKNOWN
         self._attributes: dict[str, Value] = {}
-        self._locals: dict[str, Value] = {}
+        self._bound: dict[str, list[Value]] = {}
+        self._locals: dict[str, Value] | None = None
 
     def value(self, node: ast.expr) -> Value:
         """The value where the expression stands; UNKNOWN for code that was not reached."""
@@ -50,13 +52,21 @@ class Table:
     @property
     def locals(self) -> Mapping[str, Value]:
         """Local names, all their assignments joined: what nested functions see."""
+        if self._locals is None:
+            self._locals = {
+                name: functools.reduce(join, values)
+                for name, values in self._bound.items()
+                if not name.startswith("self.")
+            }
         return self._locals
 
-    def close(self, returns: Value, attributes: dict[str, Value], names: dict[str, Value]) -> None:
+    def close(self, returns: Value, bound: dict[str, list[Value]]) -> None:
         """Set what is known once the whole definition has been interpreted."""
         self._returns = returns
-        self._attributes = attributes
-        self._locals = names
+        self._bound = bound
+        self._attributes = {
+            name[5:]: functools.reduce(join, values) for name, values in bound.items() if name.startswith("self.")
+        }
 
 
 class Context:
@@ -127,7 +137,7 @@ class Machine(Context):
         self.self_name: str | None = None
         self.default_device: Value | None = None
         self.attributes: dict[str, Value] = {}
-        self.bound: dict[str, Value] = {}
+        self.bound: dict[str, list[Value]] = {}  # all that each name, or ``self.x``, was assigned
         self.returned: list[Value] = []
         self.yielded: list[Value] = []
         self.breaks: list[Env] = []
@@ -145,9 +155,9 @@ class Machine(Context):
         self.env[name] = value
         known = self.bound.get(name)
         if known is None:
-            self.bound[name] = value
-        elif known is not value:
-            self.bound[name] = join(known, value)
+            self.bound[name] = [value]
+        elif known[-1] is not value:
+            known.append(value)
 
 
 def uses_torch(names: Names) -> bool:
@@ -163,10 +173,16 @@ EXPRESSIONS: dict[type[ast.AST], Handler] = {}
 
 def evaluate(m: Machine, node: ast.expr) -> Value:
     """The value of an expression on the current path, noted in the table."""
+    kind = node.__class__
+    if kind is ast.Name:
+        known = m.env.get(node.id)  # type: ignore[attr-defined]
+        if known is not None:
+            m.table[node] = known
+            return known
     if m.depth > MAX_DEPTH:
         return UNKNOWN
     m.depth += 1
-    value = EXPRESSIONS[node.__class__](m, node)
+    value = EXPRESSIONS[kind](m, node)
     m.depth -= 1
     m.table[node] = value
     return value

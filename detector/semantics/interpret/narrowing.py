@@ -6,7 +6,11 @@ import ast
 
 from awp_lint.detector.semantics.interpret.annotations import annotated
 from awp_lint.detector.semantics.interpret.machine import NONE, Machine
-from awp_lint.detector.semantics.values import UNKNOWN, Kind, Value
+from awp_lint.detector.semantics.values import UNKNOWN, DTypeClass, Kind, Value
+
+_ANY = DTypeClass.UNKNOWN
+# Kinds that one class covers as a whole, so that "not an instance of it" excludes the kind.
+_WHOLE = frozenset({Kind.TENSOR, Kind.SCALAR, Kind.STRING, Kind.MAPPING, Kind.NDARRAY})
 
 
 def _slot(m: Machine, node: ast.expr) -> str | None:
@@ -86,5 +90,5 @@ def _narrow(m: Machine, name: str, classes: list[Value], truth: bool) -> None:
             m.env[name] = classes[0]
         else:
             m.env[name] = UNKNOWN
-    elif value.kind in kinds and value.kind is not Kind.UNKNOWN and value.kind is not Kind.INSTANCE:
+    elif value.kind in _WHOLE and any(c.kind is value.kind and c.dtype in (value.dtype, _ANY) for c in classes):
         m.env[name] = UNKNOWN

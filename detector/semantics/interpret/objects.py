@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+from collections.abc import Callable
 
 from awp_lint.detector.semantics.interpret import tensors
 from awp_lint.detector.semantics.interpret.classes import instance, kind_of, kind_of_library
@@ -595,16 +596,39 @@ def construct(context: Context, f: Value, operands: Args, keywords: Keywords) ->
     if f.cls is None:
         return UNKNOWN
     v = instance(context, f.cls)
-    if v.kind is Kind.SEQUENCE and operands:
-        held = tensors.element(operands[0])
+    if f.cls in _CONTAINERS:
+        held = UNKNOWN
+        if operands:
+            given = operands[0]
+            held = (given.element or UNKNOWN) if given.kind is Kind.MAPPING else tensors.element(given)
         if held.kind is Kind.UNKNOWN and held.cls is None:
-            held = make(Kind.MODULE, context.ambient, certainty=_ASSUMED)
-        return make(Kind.SEQUENCE, element=held, cls=f.cls, certainty=_PROVEN)
+            held = _CONTAINERS[f.cls](context)
+        return make(v.kind, element=held, cls=f.cls, certainty=_PROVEN)
     return v
+
+
+def _part(context: Context) -> Value:
+    return make(Kind.MODULE, context.ambient, certainty=_ASSUMED)
+
+
+def _weight(context: Context) -> Value:
+    return make(_T, context.ambient, DTypeClass.FLOAT, certainty=_ASSUMED)
+
+
+_CONTAINERS: dict[str, Callable[[Context], Value]] = {
+    "torch.nn.ModuleList": _part,
+    "torch.nn.ModuleDict": _part,
+    "torch.nn.ParameterList": _weight,
+    "torch.nn.ParameterDict": _weight,
+}
 
 
 def special(context: Context, dotted: str, operands: Args, keywords: Keywords) -> Value | None:
     """Builtins whose result depends on all their arguments."""
+    if dotted == "itertools.groupby" and operands:
+        held = tensors.element(operands[0])
+        pair = (held, make(Kind.ITERATOR, element=held, certainty=_PROVEN))
+        return make(Kind.ITERATOR, element=make(Kind.SEQUENCE, items=pair, certainty=_PROVEN), certainty=_PROVEN)
     if not dotted.startswith("builtins."):
         return None
     name = dotted[9:]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -141,7 +142,7 @@ def _return(m: Machine, node: ast.Return) -> None:
 
 @statement(ast.Raise)
 def _raise(m: Machine, node: ast.Raise) -> None:
-    if node.exc is not None:
+    if node.exc is not None and not m.symbolic:
         evaluate(m, node.exc)
     m.live = False
 
@@ -157,8 +158,8 @@ def _delete(m: Machine, node: ast.Delete) -> None:
 
 @statement(ast.Assert)
 def _assert(m: Machine, node: ast.Assert) -> None:
-    evaluate(m, node.test)
-    if node.msg is not None:
+    condition(m, node.test)
+    if node.msg is not None and not m.symbolic:
         evaluate(m, node.msg)
     m.env = dict(m.env)
     assume(m, node.test, True)
@@ -217,12 +218,37 @@ def _class(m: Machine, node: ast.ClassDef) -> None:
     m.qualname = inside + node.name
     block(m, node.body)
     m.live = True
-    m.class_attributes[m.qualname] = m.bound
+    m.class_attributes[m.qualname] = {name: functools.reduce(join, held) for name, held in m.bound.items()}
     m.env, m.qualname, m.bound = before, qualname, bound
     m.bind(node.name, make(Kind.CLASS, cls=f"{m.names.module}.{inside}{node.name}", certainty=Certainty.PROVEN))
 
 
 # --- branches ------------------------------------------------------------------------------------------------------
+
+
+def condition(m: Machine, test: ast.expr) -> None:
+    """Evaluate a condition. A summary needs no values of it, only what it may bind or call."""
+    if not (m.symbolic and _inert(test)):
+        evaluate(m, test)
+
+
+_LEAVES = frozenset({ast.Name, ast.Constant})
+
+
+def _inert(test: ast.expr) -> bool:
+    """Whether an expression neither calls nor binds anything."""
+    kind = test.__class__
+    if kind in _LEAVES:
+        return True
+    if isinstance(test, ast.Compare):
+        return _inert(test.left) and all(_inert(part) for part in test.comparators)
+    if isinstance(test, ast.Attribute):
+        return _inert(test.value)
+    if isinstance(test, ast.UnaryOp):
+        return _inert(test.operand)
+    if isinstance(test, ast.BoolOp):
+        return all(_inert(part) for part in test.values)
+    return False
 
 
 def _static(test: ast.expr) -> bool | None:
@@ -240,7 +266,7 @@ def _if(m: Machine, node: ast.If) -> None:
     ends: list[Env] = []
     current: ast.If = node
     while True:
-        evaluate(m, current.test)
+        condition(m, current.test)
         known = _static(current.test)
         before = m.env
         if known is not False:
