@@ -1,58 +1,185 @@
-"""Entry points by convention: functions whose frequency their name, class or decorators tell.
+"""Entry points: functions whose frequency frameworks and conventions fix, before any call is followed.
 
-Tables of what frameworks call, and how often. One line a fact.
+Tables of what frameworks call, and how often: one line a fact. *Proven* entries are contracts of a framework (a route,
+a logits processor); *assumed* ones are conventions of model libraries and count only for what no call graph reaches.
 """
 
 from __future__ import annotations
 
-import ast
+import re
+from collections.abc import Iterable
+from typing import NamedTuple
 
-from awp_lint.detector.semantics.definition import Definition
-from awp_lint.detector.semantics.paths import SETUP, UNKNOWN
+from awp_lint.detector.semantics.facts import FunctionFact
 from awp_lint.detector.semantics.values import Certainty
-from awp_lint.detector.semantics.view import Frequency, Level, Region
+from awp_lint.detector.semantics.view import Level
 
 _REQUEST = (Level.REQUEST,)
-_TOKEN = (Level.REQUEST, Level.TOKEN)
 _STEP = (Level.REQUEST, Level.STEP)
+_TOKEN = (Level.REQUEST, Level.TOKEN)
+_LAYER = (Level.REQUEST, Level.LAYER)
+_STEP_LAYER = (Level.REQUEST, Level.STEP, Level.LAYER)
+_TOKEN_LAYER = (Level.REQUEST, Level.TOKEN, Level.LAYER)
 
-#: (class name ends with, method) → path; the class or one of its bases has to match.
-_CLASS_METHODS: tuple[tuple[str, str, tuple[Level, ...]], ...] = (
-    ("LogitsProcessor", "__call__", _TOKEN),
-    ("StoppingCriteria", "__call__", _TOKEN),
-    ("SchedulerMixin", "step", _STEP),
-    ("SchedulerMixin", "scale_model_input", _STEP),
-    ("Pipeline", "__call__", _REQUEST),
-    ("Module", "forward", _REQUEST),
+
+class Entry(NamedTuple):
+    """How often a function is entered. ``cold``: loops in it and calls from it do not make a path (set-up code);
+    ``origin``: what calls it, for the chain: (library, function)."""
+
+    path: tuple[Level, ...]
+    certainty: Certainty
+    cold: bool = False
+    origin: tuple[str, str] | None = None
+
+
+SCRIPT = Entry((), Certainty.PROVEN)
+COLD = Entry((), Certainty.ASSUMED, cold=True)
+
+
+class _Callback(NamedTuple):
+    base: re.Pattern[str]  # last name of the class or of one of its bases
+    method: re.Pattern[str]
+    path: tuple[Level, ...]
+    origin: tuple[str, str]
+
+
+def _callback(base: str, method: str, path: tuple[Level, ...], library: str, function: str) -> _Callback:
+    return _Callback(re.compile(base), re.compile(method), path, (library, function))
+
+
+#: Methods that a framework calls on classes derived from its own.
+_CALLBACKS: tuple[_Callback, ...] = (
+    _callback("LogitsProcessor|LogitsWarper", "__call__", _TOKEN, "transformers", "GenerationMixin.generate"),
+    _callback("StoppingCriteria", "__call__", _TOKEN, "transformers", "GenerationMixin.generate"),
+    _callback("(Base|Text)Streamer", "put|on_finalized_text", _TOKEN, "transformers", "GenerationMixin.generate"),
+    _callback("GenerationMixin", "forward|prepare_inputs_for_generation", _TOKEN, "transformers", "GenerationMixin.generate"),
+    _callback(r"\w*Cache|CacheLayerMixin", "update", _TOKEN_LAYER, "transformers", "attention forward"),
+    _callback("SchedulerMixin", "step|scale_model_input", _STEP, "diffusers", "pipeline"),
+    _callback("SchedulerMixin", "set_timesteps|add_noise", _REQUEST, "diffusers", "pipeline"),
+    _callback("(Base|Simple)HTTPRequestHandler", r"do_[A-Z]+", _REQUEST, "http.server", "serve_forever"),
+    _callback("BaseRequestHandler|StreamRequestHandler", "handle", _REQUEST, "socketserver", "serve_forever"),
+    _callback("BaseHTTPMiddleware", "dispatch", _REQUEST, "starlette", "BaseHTTPMiddleware"),
+    _callback("TritonPythonModel", "execute", _REQUEST, "tritonserver", "python backend"),
+    _callback("BasePredictor", "predict", _REQUEST, "cog", "predict"),
+    _callback("BaseHandler", "preprocess|inference|postprocess|handle", _REQUEST, "ts", "torch_handler"),
+    _callback(r"\w+Servicer", r"[A-Za-z]\w*", _REQUEST, "grpc", "server"),
+    _callback("LitAPI", "predict|decode_request|encode_response|batch|unbatch", _REQUEST, "litserve", "LitServer"),
+)  # fmt: skip
+
+#: Last names of decorators of functions that run once a request.
+_ROUTES = frozenset(
+    (
+        *("get", "post", "put", "patch", "delete", "route", "websocket", "websocket_route", "api_route"),
+        *("task", "api", "endpoint", "web_endpoint", "fastapi_endpoint", "GPU", "exception_handler", "middleware"),
+    )
+)
+_COMMANDS = frozenset(("command", "group", "callback", "local_entrypoint"))
+_STARTUP = frozenset(("on_event", "on_startup", "enter", "lifespan"))
+_CACHES = frozenset(("lru_cache", "cache", "cached_property", "cached", "once"))
+
+#: Functions that are set-up whatever calls them by convention.
+_COLD_NAME = re.compile(
+    r"_?init_weights|_?initialize_?\w*|load_weights|load_state_dict|from_pretrained|save_pretrained|reset_parameters"
+    r"|process_weights_after_loading|create_weights|init_device|load_model|determine_available_memory|profile_run"
+    r"|capture_model|compile_or_warm_up_model|\w*warm_?up\w*|post_init|tie_weights|lifespan|startup|shutdown"
+    r"|convert_\w+|_?load_\w+|register_\w+|__init_subclass__|__repr__|__str__|extra_repr|__del__|from_config"
+)
+
+#: Methods of a module library that run at least once a request; only where nothing in the project calls them.
+_MODULE_METHODS = re.compile(r"forward|__call__")
+_LAYER_CLASS = re.compile(
+    r"\w*(Layer|Block|Attention|Attn|MLP|Mlp|FeedForward|FFN|Norm|Rotary|Rope|RoPE|Expert|MoE|Moe|Router|Mixer|Resnet"
+    r"|ResBlock|Activation|Act|Linear|Conv|Downsample|Upsample|Processor)\w*"
+)
+_CAUSAL_CLASS = re.compile(r"\w*(ForCausalLM|ForConditionalGeneration|LMHeadModel|CausalLM)\w*")
+_DENOISER_CLASS = re.compile(r"\w*(UNet|Unet|Transformer[23]D|DiT|ControlNet)\w*")
+_PROCESSOR_CLASS = re.compile(r"\w*Attn\w*Processor\w*")
+
+#: Public functions and methods that serve a request by their name.
+_REQUEST_NAME = re.compile(
+    r"generate(_\w+)?|chat|stream_chat|transcribe|translate|predict(_\w+)?|infer(ence)?|encode(_\w+)?|embed(_\w+)?|synthesi[sz]e"
+    r"|tts|denoise|inpaint|img2img|txt2img|text2img|rerank|compute_score|detect|segment|handler|lambda_handler"
+    r"|greedy_search|beam_search|sample"
+)  # fmt: skip
+_TOKEN_NAME = re.compile(
+    r"decode_(one_|next_)?(step|token)|generate_(step|next_token)|(sample_)?next_token|sample_(next_)?tokens?"
+)
+_STEP_NAME = re.compile(r"denoise_step|sampl(e|ing)_step|execute_model|engine_step|run_engine_step")
+_STEP_CLASS = re.compile(r"\w*(Engine|EngineCore|ModelRunner|Worker)\w*")
+_PIPELINE_CLASS = re.compile(
+    r"\w*(Pipeline|Predictor|Inferencer|Generator|Detector|Transcriber|Embedder|Encoder|Reranker)"
 )
 
 
-def entry_frequency(definition: Definition, bases: frozenset[str], file_regions: Region) -> Frequency:
-    """What convention says of a definition that no call graph has reached."""
-    node = definition.node
-    if file_regions & (Region.TEST | Region.TIMED):
-        return UNKNOWN
-    if isinstance(node, ast.Module):
-        return SETUP
-    if isinstance(node, ast.Lambda):
-        return UNKNOWN
-    for decorator in node.decorator_list:
-        target = decorator.func if isinstance(decorator, ast.Call) else decorator
-        if isinstance(target, ast.Attribute) and target.attr in (
-            "get",
-            "post",
-            "put",
-            "route",
-            "websocket",
-            "api_route",
-        ):
-            return Frequency(_REQUEST, Certainty.PROVEN)
-    if definition.cls is not None:
-        for suffix, method, path in _CLASS_METHODS:
-            if node.name == method and any(base.endswith(suffix) for base in bases):
-                return Frequency(path, Certainty.ASSUMED)
-    if node.name in ("generate", "predict", "infer", "do_POST", "do_GET", "handle"):
-        return Frequency(_REQUEST, Certainty.ASSUMED)
-    if node.name == "main":
-        return SETUP
-    return UNKNOWN
+def is_cold(function: FunctionFact) -> bool:
+    """Set-up by its name or its decorators, whoever calls it by convention."""
+    name = function.qualname.rpartition(".")[2]
+    return not _STARTUP.isdisjoint(function.routes) or _COLD_NAME.fullmatch(name) is not None
+
+
+def is_cached(function: FunctionFact) -> bool:
+    """Whether its body runs once for the same arguments."""
+    return not _CACHES.isdisjoint(function.routes)
+
+
+def contract(function: FunctionFact, class_names: Iterable[str], class_decorators: Iterable[str]) -> Entry | None:
+    """The frequency that a framework's contract fixes. ``class_names`` are dotted names of the class and its bases."""
+    if function.kind == "module":
+        return SCRIPT
+    if function.kind == "lambda":
+        return None
+    name = function.qualname.rpartition(".")[2]
+    if not _ROUTES.isdisjoint(function.routes):
+        return Entry(_REQUEST, Certainty.PROVEN)
+    if not _COMMANDS.isdisjoint(function.routes):
+        return SCRIPT
+    if not _STARTUP.isdisjoint(function.routes):
+        return Entry((), Certainty.PROVEN, cold=True)
+    if function.cls < 0:
+        return SCRIPT if name in ("main", "cli") and not function.parameters else None
+    shorts = [full.rpartition(".")[2] for full in class_names]
+    for fact in _CALLBACKS:
+        if fact.method.fullmatch(name) and any(fact.base.fullmatch(short) for short in shorts):
+            return Entry(fact.path, Certainty.PROVEN, origin=fact.origin)
+    if "deployment" in class_decorators and not name.startswith("_"):
+        return Entry(_REQUEST, Certainty.PROVEN, origin=("ray", "serve"))
+    if "deployment" in class_decorators and name == "__call__":
+        return Entry(_REQUEST, Certainty.PROVEN, origin=("ray", "serve"))
+    return None
+
+
+def convention(function: FunctionFact, class_names: Iterable[str], is_module: bool, uses_torch: bool) -> Entry | None:
+    """What convention says of a function that no call has reached. ``uses_torch``: its file imports a model library."""
+    name = function.qualname.rpartition(".")[2]
+    if function.kind in ("lambda", "module"):
+        return None
+    if name in ("__init__", "__post_init__", "__new__") or is_cold(function):
+        return COLD
+    if function.cls >= 0:
+        own = function.qualname.rpartition(".")[0].rpartition(".")[2]
+        shorts = [full.rpartition(".")[2] for full in class_names]
+        if is_module and _MODULE_METHODS.fullmatch(name):
+            return Entry(_module_path(own, shorts), Certainty.ASSUMED)
+        if name == "__call__" and _PROCESSOR_CLASS.fullmatch(own):
+            return Entry(_STEP_LAYER, Certainty.ASSUMED)
+        if name == "__call__" and uses_torch and any(_PIPELINE_CLASS.fullmatch(short) for short in shorts):
+            return Entry(_REQUEST, Certainty.ASSUMED)
+        if _STEP_CLASS.fullmatch(own) and name in ("step", "execute_model", "step_async", "execute_model_async"):
+            return Entry(_STEP, Certainty.ASSUMED)
+    if not uses_torch or function.outer > 0:
+        return None
+    if _TOKEN_NAME.fullmatch(name):
+        return Entry(_TOKEN, Certainty.ASSUMED)
+    if _STEP_NAME.fullmatch(name):
+        return Entry(_STEP, Certainty.ASSUMED)
+    if _REQUEST_NAME.fullmatch(name):
+        return Entry(_REQUEST, Certainty.ASSUMED)
+    return None
+
+
+def _module_path(own: str, shorts: list[str]) -> tuple[Level, ...]:
+    if any(_CAUSAL_CLASS.fullmatch(short) for short in shorts):
+        return _TOKEN
+    if _DENOISER_CLASS.fullmatch(own):
+        return _STEP
+    return _LAYER if _LAYER_CLASS.fullmatch(own) else _REQUEST

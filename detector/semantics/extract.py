@@ -210,8 +210,7 @@ class _Extractor:
         function.header = (function.line, max(node.lineno, node.body[0].lineno - 1))
         for decorator in node.decorator_list:
             target = decorator.func if isinstance(decorator, ast.Call) else decorator
-            ref = self.ref(target, holder)
-            function.decorators.append(ref)
+            function.decorators.append(self.name_ref(target, holder))
             last = target.attr if isinstance(target, ast.Attribute) else getattr(target, "id", "")
             function.routes.append(last)
             if last in ("property", "cached_property", "setter", "functools.cached_property"):
@@ -270,9 +269,10 @@ class _Extractor:
         fact = _Class(prefix + node.name, node.lineno, holder.index)
         self.classes.append(fact)
         for base in node.bases:
-            target = base.value if isinstance(base, ast.Subscript) else base
-            fact.bases.append(self.ref(target, holder))
-        fact.decorators.extend(self.ref(d.func if isinstance(d, ast.Call) else d, holder) for d in node.decorator_list)
+            fact.bases.append(self.name_ref(base.value if isinstance(base, ast.Subscript) else base, holder))
+        for decorator in node.decorator_list:
+            target = decorator.func if isinstance(decorator, ast.Call) else decorator
+            fact.decorators.append(self.name_ref(target, holder))
         inner = fact.qualname + "."
         for statement in node.body:
             if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
@@ -708,6 +708,13 @@ class _Extractor:
             if ref != UNKNOWN:
                 holder.attributes.append((node.args[0].value, f.index, ref))
 
+    def name_ref(self, node: ast.expr, f: _Function) -> Ref:
+        """As :meth:`ref`, with the names of libraries kept: bases and decorators matter by name."""
+        text = _chain(node)
+        if text is None or (f.index and text.partition(".")[0] in f.env):
+            return self.ref(node, f)
+        return text
+
     # references ----------------------------------------------------------------------------------------------------
 
     def intern(self, ref: Ref) -> Ref:
@@ -798,7 +805,7 @@ class _Extractor:
         if name in _CONTAINERS:
             return self.one_of(node.args, f, depth + 1)
         if node.args and (
-            name in _SAME_FUNCTIONS or (type(func) is ast.Attribute and _dotted(func) in _SAME_FUNCTIONS)
+            name in _SAME_FUNCTIONS or (type(func) is ast.Attribute and _chain(func) in _SAME_FUNCTIONS)
         ):
             return self.ref(node.args[0], f, depth + 1)
         if name == "cast" and len(node.args) == 2:
@@ -857,8 +864,13 @@ class _Extractor:
         return UNKNOWN
 
 
-def _dotted(node: ast.Attribute) -> str:
-    return f"{node.value.id}.{node.attr}" if isinstance(node.value, ast.Name) else ""
+def _chain(node: ast.expr) -> str | None:
+    """``a.b.c`` as text; None for anything but a chain of names."""
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else None
 
 
 def _literal_names(node: ast.expr) -> tuple[str, ...] | None:

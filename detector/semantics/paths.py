@@ -21,8 +21,11 @@ _WEIGHTS = {
     Level.EXPERT: 200,
     Level.ITEM: 150,
     Level.ELEMENT: 250,
-    Level.LOOP: 10,
+    Level.LOOP: 0,
 }
+
+#: Levels whose loops make a path even at set-up: a script's own loops over work.
+STARTING = frozenset((Level.REQUEST, Level.STEP, Level.TOKEN, Level.ITEM))
 
 _MAX_CHAIN = 8
 
@@ -32,20 +35,27 @@ def weight(path: Iterable[Level]) -> int:
     return sum(_WEIGHTS[level] for level in path)
 
 
-def extend(path: tuple[Level, ...], levels: Iterable[Level | None]) -> tuple[Level, ...]:
-    """The path inside loops of these levels, outermost first. A level counts once, however often it is nested."""
-    found = list(path)
-    for level in levels:
-        if level is not None and level not in found:
-            found.append(level)
-    return tuple(found)
+def extend(path: tuple[Level, ...], kinds: Iterable[LoopKind]) -> tuple[Level, ...]:
+    """The path inside loops of these kinds, outermost first.
+
+    A level counts once, however often it is nested; at set-up only loops over work start a path.
+    """
+    for kind in kinds:
+        level = LEVELS[kind]
+        if level is None or level in path or not (path or level in STARTING):
+            continue
+        if level in (Level.TOKEN, Level.STEP):
+            # an item that gets a generation of its own is served like a request
+            path = tuple(outer for outer in path if outer not in (Level.ITEM, Level.LOOP))
+        path = (*path, level)
+    return path
 
 
 def inside(base: Frequency, kinds: Iterable[LoopKind]) -> Frequency:
     """The frequency inside loops of these kinds, outermost first; an unknown base stays unknown."""
     if not base.known:
         return base
-    path = extend(base.path, (LEVELS[kind] for kind in kinds))
+    path = extend(base.path, kinds)
     return base if path == base.path else Frequency(path, base.certainty, base.chain)
 
 
@@ -64,10 +74,9 @@ def _order(f: Frequency) -> tuple[bool, int, int, int, tuple[tuple[str, int], ..
     )
 
 
-def linked(chain: tuple[Frame, ...], frame: Frame) -> tuple[Frame, ...]:
-    """The chain with one more frame; the entry point and the last calls are kept where it grows too long."""
-    grown = (*chain, frame)
-    return grown if len(grown) <= _MAX_CHAIN else (grown[0], *grown[-(_MAX_CHAIN - 1) :])
+def shortened(chain: tuple[Frame, ...]) -> tuple[Frame, ...]:
+    """A chain of readable length: the entry point and the last calls are kept."""
+    return chain if len(chain) <= _MAX_CHAIN else (chain[0], *chain[-(_MAX_CHAIN - 1) :])
 
 
 def parse(text: str) -> tuple[Level, ...] | None:

@@ -1,0 +1,278 @@
+"""Who calls whom, over the whole project.
+
+Nodes are functions (by gid) and, above them, *dispatch* nodes: one for a method name on a class stands for the method
+and all its overrides, so that a call through a base class with a thousand subclasses stays one edge. Edges are plain
+lists, since :mod:`.frequency` walks hundreds of thousands of them with its own arithmetic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from awp_lint.detector.semantics.duck import COMMON_METHODS, DUCK_TYPES, DuckType
+from awp_lint.detector.semantics.facts import GUARD_REFERENCE, CallFact, Ref
+from awp_lint.detector.semantics.index import Entity, Index
+from awp_lint.detector.semantics.resolve import INSTANCES, Resolver, Thing
+
+MODULE_BASES = frozenset(("torch.nn.Module", "torch.nn.modules.module.Module", "torch.jit.ScriptModule"))
+_MANY = 8  # derived classes
+
+_LIBRARY_MODULES = ("transformers.", "diffusers.", "lightning.", "pytorch_lightning.", "timm.")
+
+
+class Edge(NamedTuple):
+    """A call. ``assumed``: told by names and conventions only."""
+
+    target: int
+    line: int
+    loops: tuple[str, ...]
+    guard: int
+    assumed: bool
+
+
+class CallGraph:
+    """``edges[node]`` are the calls that a node makes; nodes from ``len(index.functions)`` on are dispatch nodes."""
+
+    def __init__(self, index: Index) -> None:
+        self.index = index
+        self.resolver = Resolver(index)
+        self.edges: list[list[Edge]] = [[] for _ in index.functions]
+        self.targets: dict[tuple[int, int, int], tuple[int, ...]] = {}  # (gid, line, column) → nodes
+        self._dispatch: dict[tuple[int, str], int] = {}
+        self._ducks: dict[tuple[int, str, int], int | None] = {}
+        self._is_module = [self._module(cid) for cid in range(len(index.classes))]
+        self._families = self._method_families()
+        self._by_class_name: dict[int, list[int]] = {}
+        for gid, function in enumerate(index.functions):
+            for call in function.calls:
+                self._call(gid, call)
+            self._properties(gid)
+
+    def _module(self, cid: int) -> bool:
+        names = self.index.base_names(cid)
+        if not names.isdisjoint(MODULE_BASES):
+            return True
+        for name in names:
+            short = name.rpartition(".")[2]
+            if name.startswith("torch.nn.") and short[:1].isupper():
+                return True
+            if name.startswith(_LIBRARY_MODULES) and (
+                "PreTrainedModel" in short or "For" in short or short == "ModelMixin"
+            ):
+                return True
+        return False
+
+    def is_module(self, cid: int) -> bool:
+        """Whether instances of the class are nn.Modules."""
+        return self._is_module[cid]
+
+    def _method_families(self) -> dict[str, int | None]:
+        """Method names that only one class and its descendants define, to that class; None where several do."""
+        index = self.index
+        found: dict[str, int | None] = {}
+        for cid, fact in enumerate(index.classes):
+            above = index.mro(cid)[1:]
+            for name, _ in fact.methods:
+                if name in COMMON_METHODS or name.startswith("__"):
+                    continue
+                if any(index.own_method(base, name) is not None for base in above):
+                    continue
+                found[name] = None if name in found else cid
+        return found
+
+    # calls ---------------------------------------------------------------------------------------------------------
+
+    def _call(self, gid: int, call: CallFact) -> None:
+        nodes = self._nodes_of(gid, call.callee)
+        assumed = False
+        if not nodes and not call.guard & GUARD_REFERENCE:
+            nodes = self._by_name(gid, call.callee)
+            assumed = True
+        if not nodes:
+            return
+        self._link(gid, nodes, call.line, call.loops, call.guard, assumed)
+        if not call.guard & GUARD_REFERENCE:
+            self.targets[gid, call.line, call.column] = nodes
+
+    def _link(
+        self, gid: int, nodes: Iterable[int], line: int, loops: tuple[str, ...], guard: int, assumed: bool
+    ) -> None:
+        edges = self.edges[gid]
+        for node in nodes:
+            edges.append(Edge(node, line, loops, guard, assumed))
+
+    def _properties(self, gid: int) -> None:
+        cid = self.index.class_of(gid)
+        if cid is None:
+            return
+        for name, loops, line, guard in self.index.functions[gid].properties:
+            method = self.index.method(cid, name)
+            if method is not None and method != gid and self.index.functions[method].binding == "property":
+                self._link(gid, self._method_nodes(cid, name, "self"), line, loops, guard, False)
+
+    def _nodes_of(self, gid: int, callee: Ref) -> tuple[int, ...]:
+        if isinstance(callee, tuple) and callee[0] == ".":
+            return self._member_nodes(self.resolver.things(gid, callee[1]), str(callee[2]))  # type: ignore[arg-type]
+        if isinstance(callee, str) and "." in callee:
+            found = self._callable_nodes(self.resolver.things(gid, callee))
+            if found:
+                return found
+            base, _, name = callee.rpartition(".")
+            return self._member_nodes(self.resolver.things(gid, base), name)
+        return self._callable_nodes(self.resolver.things(gid, callee))
+
+    def _member_nodes(self, base: Sequence[Thing], name: str) -> tuple[int, ...]:
+        found: list[int] = []
+        for thing in base:
+            if thing.kind in INSTANCES:
+                nodes = self._method_nodes(thing.number, name, thing.kind)
+                if not nodes:
+                    nodes = self._callable_nodes(self.resolver.attribute(thing.number, name))
+                found.extend(nodes)
+            elif thing.kind == "items":
+                found.extend(self._member_nodes(thing.held, name))
+            else:
+                found.extend(self._callable_nodes(self.resolver._members((thing,), name, 0)))
+        return tuple(dict.fromkeys(found))
+
+    def _callable_nodes(self, things: Sequence[Thing], depth: int = 0) -> tuple[int, ...]:
+        """The functions that calling one of these runs."""
+        found: list[int] = []
+        for thing in things:
+            if thing.kind == "function":
+                found.append(thing.number)
+            elif thing.kind == "class":
+                for name in ("__init__", "__post_init__"):
+                    method = self.index.method(thing.number, name)
+                    if method is not None:
+                        found.append(method)
+            elif thing.kind in INSTANCES:
+                found.extend(self._instance_nodes(thing.number, thing.kind))
+            elif thing.kind == "items" and depth < 3:
+                found.extend(self._callable_nodes(thing.held, depth + 1))
+        return tuple(dict.fromkeys(found))
+
+    def _instance_nodes(self, cid: int, kind: str) -> tuple[int, ...]:
+        """Calling an object: its ``__call__``, and ``forward`` of a module."""
+        found = self._method_nodes(cid, "__call__", kind)
+        if self._is_module[cid] or (not found and kind != "exact"):
+            found = (*found, *self._method_nodes(cid, "forward", kind, modules=True))
+        return found
+
+    def _method_nodes(self, cid: int, name: str, kind: str, modules: bool = False) -> tuple[int, ...]:
+        """The method of a class; a dispatch node where derived classes may override it.
+
+        An object that is only known by a base class with many descendants could be any of them, which says nothing:
+        there only the base's own method counts. ``self`` of a base class really is all of them.
+        """
+        index = self.index
+        derived_count = len(index.below(cid)) if kind != "exact" else 0
+        if derived_count == 0 or (kind == "instance" and derived_count > _MANY):
+            method = index.method(cid, name)
+            return () if method is None else (method,)
+        node = self._dispatch.get((cid, name))
+        if node is None:
+            found: dict[int, None] = {}
+            own = index.method(cid, name)
+            if own is not None:
+                found[own] = None
+            for derived in index.below(cid):
+                method = index.own_method(derived, name)
+                if method is None and own is None and name == "forward":
+                    method = index.method(derived, name)  # a mixin calls self(…): whatever its hosts inherit
+                if method is not None and (not modules or self._is_module[derived]):
+                    found[method] = None
+            if not found:
+                return ()
+            if len(found) == 1:
+                return tuple(found)
+            node = self._new_dispatch(found)
+            self._dispatch[cid, name] = node
+        return (node,)
+
+    def _new_dispatch(self, targets: Iterable[int]) -> int:
+        node = len(self.edges)
+        self.edges.append([Edge(target, 0, (), 0, False) for target in sorted(targets)])
+        return node
+
+    def functions_of(self, node: int) -> tuple[int, ...]:
+        """The functions that a node stands for."""
+        if node < len(self.index.functions):
+            return (node,)
+        return tuple(edge.target for edge in self.edges[node])
+
+    # by name -------------------------------------------------------------------------------------------------------
+
+    def _by_name(self, gid: int, callee: Ref) -> tuple[int, ...]:
+        """What an unknown object's method is by the usual names, or by being the only method of that name."""
+        if isinstance(callee, str):
+            base, _, name = callee.rpartition(".")
+            if not base:
+                receiver, method = name, "__call__"
+            else:
+                receiver, method = base.rpartition(".")[2], name
+                if self._from_library(gid, base):
+                    return ()
+        elif callee[0] == ".":
+            receiver, method = _last_name(callee[1]), str(callee[2])  # type: ignore[arg-type]
+            if isinstance(callee[1], str) and callee[1] != "?" and self._from_library(gid, callee[1]):
+                return ()
+        else:
+            receiver, method = _last_name(callee), "__call__"
+        file = self.index.function_file[gid]
+        for number, duck in enumerate(DUCK_TYPES):
+            if duck.receiver.fullmatch(receiver) and (duck.method is None or duck.method.fullmatch(method)):
+                node = self._duck(number, duck, method, file)
+                if node is not None:
+                    return (node,)
+        if method == "__call__":
+            return ()
+        family = self._families.get(method)
+        return self._method_nodes(family, method, "instance") if family is not None else ()
+
+    def _from_library(self, gid: int, chain: str) -> bool:
+        file = self.index.function_file[gid]
+        scopes = self.index.scopes(file, gid - self.index.first_function[file])
+        entity: Entity | None = self.index.resolve(file, chain.partition(".")[0], scopes)
+        return entity is not None and entity.kind == "library"
+
+    def _duck(self, number: int, duck: DuckType, method: str, file: int) -> int | None:
+        key = (number, method, file if duck.same_file else -1)
+        if key not in self._ducks:
+            found: dict[int, None] = {}
+            for cid in self._classes_named(number, duck):
+                if duck.same_file and self.index.class_file[cid] != file:
+                    continue
+                names = ("__call__", "forward") if method == "__call__" else (method,)
+                for name in names:
+                    gid = self.index.own_method(cid, name)
+                    if gid is not None:
+                        found[gid] = None
+            if not found:
+                self._ducks[key] = None
+            else:
+                self._ducks[key] = next(iter(found)) if len(found) == 1 else self._new_dispatch(found)
+        return self._ducks[key]
+
+    def _classes_named(self, number: int, duck: DuckType) -> list[int]:
+        known = self._by_class_name.get(number)
+        if known is None:
+            known = [
+                cid
+                for cid, fact in enumerate(self.index.classes)
+                if duck.cls.fullmatch(fact.qualname.rpartition(".")[2])
+            ]
+            self._by_class_name[number] = known
+        return known
+
+
+def _last_name(ref: Ref) -> str:
+    """The name that a reference ends in: ``scheduler`` of ``self.scheduler``, ``x`` of parameter ``x``."""
+    if isinstance(ref, str):
+        return ref.rpartition(".")[2]
+    if ref[0] in (".", "p"):
+        return str(ref[2])
+    if ref[0] in ("()", "[]"):
+        return _last_name(ref[1])  # type: ignore[arg-type]
+    return "self" if ref[0] == "self" else ""

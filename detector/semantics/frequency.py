@@ -1,0 +1,251 @@
+"""How often each function of the project runs: paths propagated along calls from the entry points.
+
+Propagation goes in rounds, each on the results of the round before, so that the outcome depends on the graph alone. A
+function keeps the path that runs most often; the chain of calls that gave it explains it.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from awp_lint.detector.finding import Frame
+from awp_lint.detector.semantics import entries, paths
+from awp_lint.detector.semantics.callgraph import CallGraph, Edge
+from awp_lint.detector.semantics.entries import Entry
+from awp_lint.detector.semantics.facts import GUARD_ONCE, GUARD_REFERENCE, GUARD_SKIP, GUARD_START
+from awp_lint.detector.semantics.index import Index
+from awp_lint.detector.semantics.regions import file_regions
+from awp_lint.detector.semantics.values import Certainty
+from awp_lint.detector.semantics.view import Frequency, Level, LoopKind, Region
+
+_MODEL_LIBRARIES = frozenset(
+    ("torch", "transformers", "diffusers", "vllm", "sglang", "onnxruntime", "tensorrt", "sentence_transformers", "timm")
+)
+_NOT_HEATING = Region.TEST | Region.TIMED | Region.TRAINING
+
+
+class Reach(NamedTuple):
+    """How often a node is entered. ``cold``: set-up code, in which loops do not count."""
+
+    path: tuple[Level, ...]
+    certainty: Certainty
+    cold: bool
+
+    @property
+    def rank(self) -> tuple[int, bool, int, int, tuple[str, ...]]:
+        """Larger runs more often, is surer of it, or says it shorter."""
+        names = tuple(level.value for level in self.path)
+        return paths.weight(self.path), not self.cold, int(self.certainty), -len(names), names
+
+
+class Frequencies:
+    """Frequencies of all functions of an index. ``entry_points`` are (function pattern, path) from the settings."""
+
+    def __init__(self, graph: CallGraph, entry_points: Iterable[tuple[str, str]] = ()) -> None:
+        self.graph = graph
+        self.index: Index = graph.index
+        self.reach: list[Reach | None] = [None] * len(graph.edges)
+        self.caller: list[tuple[int, int] | None] = [None] * len(graph.edges)  # (node, line of the call)
+        self.origin: dict[int, tuple[str, str]] = {}
+        self._fixed: set[int] = set()
+        self._regions = [file_regions(file.path) for file in self.index.files]
+        self._uses_torch = [_uses_torch(self.index, number) for number in range(len(self.index.files))]
+        self._blocked = [self._does_not_heat(gid) for gid in range(len(self.index.functions))]
+        self._cold = [entries.is_cold(f) for f in self.index.functions]
+        self._cached = [entries.is_cached(f) for f in self.index.functions]
+        self._by_user(entry_points)
+        self._propagate(self._contracts())
+        self._propagate(self._conventions(uncalled_only=True))
+        self._propagate(self._conventions(uncalled_only=False))
+
+    # entry points --------------------------------------------------------------------------------------------------
+
+    def _does_not_heat(self, gid: int) -> bool:
+        function = self.index.functions[gid]
+        found = self._regions[self.index.function_file[gid]] | Region(function.regions)
+        outer = function.outer
+        functions = self.index.files[self.index.function_file[gid]].facts.functions
+        while outer > 0:
+            found |= Region(functions[outer].regions)
+            outer = functions[outer].outer
+        return bool(found & _NOT_HEATING)
+
+    def _by_user(self, entry_points: Iterable[tuple[str, str]]) -> None:
+        """Comments in the code and patterns of the settings decide before anything else."""
+        patterns = [(pattern, path) for pattern, text in entry_points if (path := paths.parse(text)) is not None]
+        for gid, function in enumerate(self.index.functions):
+            path = paths.parse(function.awp) if function.awp else None
+            for pattern, wanted in patterns:
+                if _matches(self.index.qualified_function[gid], pattern):
+                    path = wanted
+            if path is not None:
+                self.reach[gid] = Reach(path, Certainty.PROVEN, cold=not path)
+                self._fixed.add(gid)
+                self._blocked[gid] = False
+
+    def _class_names(self, gid: int) -> frozenset[str]:
+        function = self.index.functions[gid]
+        if function.cls < 0:
+            return frozenset()
+        return self.index.base_names(self.index.first_class[self.index.function_file[gid]] + function.cls)
+
+    def _contracts(self) -> list[int]:
+        found = sorted(self._fixed)
+        for gid, function in enumerate(self.index.functions):
+            if self._blocked[gid] or gid in self._fixed:
+                continue
+            decorators: tuple[str, ...] = ()
+            if function.cls >= 0:
+                cls = self.index.classes[self.index.first_class[self.index.function_file[gid]] + function.cls]
+                decorators = tuple(d.rpartition(".")[2] for d in cls.decorators if isinstance(d, str))
+            entry = entries.contract(function, self._class_names(gid), decorators)
+            if entry is not None:
+                self._enter(gid, entry)
+                found.append(gid)
+        return found
+
+    def _conventions(self, uncalled_only: bool) -> list[int]:
+        """Functions that are not reached and of which convention says something: all, or those that nothing calls."""
+        called: set[int] = set()
+        if uncalled_only:
+            for gid, edges in enumerate(self.graph.edges):
+                if gid < len(self._blocked) and self._blocked[gid]:
+                    continue
+                called.update(edge.target for edge in edges if edge.target != gid and not edge.guard & GUARD_SKIP)
+        found = []
+        for gid, function in enumerate(self.index.functions):
+            if self._blocked[gid] or self.reach[gid] is not None or gid in called:
+                continue
+            file = self.index.function_file[gid]
+            module = function.cls >= 0 and self.graph.is_module(self.index.first_class[file] + function.cls)
+            entry = entries.convention(function, self._class_names(gid), module, self._uses_torch[file])
+            if entry is not None:
+                self._enter(gid, entry)
+                found.append(gid)
+        return found
+
+    def _enter(self, gid: int, entry: Entry) -> None:
+        self.reach[gid] = Reach(entry.path, entry.certainty, entry.cold)
+        if entry.origin is not None:
+            self.origin[gid] = entry.origin
+
+    # propagation ---------------------------------------------------------------------------------------------------
+
+    def _propagate(self, start: Sequence[int]) -> None:
+        changed: Sequence[int] = start
+        functions = len(self.index.functions)
+        while changed:
+            following: dict[int, tuple[Reach, int, int]] = {}
+            for node in changed:
+                reach = self.reach[node]
+                if reach is None or (node < functions and self._blocked[node]):
+                    continue
+                for edge in self.graph.edges[node]:
+                    target = edge.target
+                    if target in self._fixed or (target < functions and self._blocked[target]):
+                        continue
+                    found = self._through(reach, edge, target if target < functions else None)
+                    if found is None:
+                        continue
+                    known = following[target][0] if target in following else self.reach[target]
+                    if known is None or (found.rank > known.rank and not self._leads_back(target, node)):
+                        following[target] = (found, node, edge.line)
+            for target, (found, node, line) in following.items():
+                self.reach[target] = found
+                self.caller[target] = (node, line)
+                self.origin.pop(target, None)
+            changed = sorted(following)
+
+    def _leads_back(self, target: int, node: int) -> bool:
+        """Whether the calls that reach ``node`` went through ``target``: recursion does not heat."""
+        seen: set[int] = set()
+        current = node
+        while current not in seen:
+            if current == target:
+                return True
+            seen.add(current)
+            above = self.caller[current]
+            if above is None:
+                return False
+            current = above[0]
+        return False
+
+    def _through(self, reach: Reach, edge: Edge, target: int | None) -> Reach | None:
+        """What a call hands on to the function it calls."""
+        if edge.guard & GUARD_SKIP or LoopKind.EPOCHS.value in edge.loops:
+            return None
+        certainty = Certainty.ASSUMED if edge.assumed else Certainty.PROVEN
+        if edge.guard & GUARD_REFERENCE and not edge.guard & GUARD_START:
+            if not reach.path:
+                return None  # a callback handed over at set-up: who calls it is not known
+            certainty = Certainty.ASSUMED
+        certainty = min(certainty, reach.certainty)
+        if target is not None:
+            if self._cold[target] and edge.assumed:
+                return None
+            if self._cached[target] or self._builds_module(target):
+                return Reach((), certainty, cold=True)
+        if edge.guard & GUARD_ONCE:
+            return Reach((), certainty, cold=True)
+        if reach.cold or not edge.loops:
+            return reach if certainty is reach.certainty else reach._replace(certainty=certainty)
+        return Reach(paths.extend(reach.path, (LoopKind(kind) for kind in edge.loops)), certainty, reach.cold)
+
+    def _builds_module(self, gid: int) -> bool:
+        """Constructors of modules make set-up state, wherever they are called."""
+        function = self.index.functions[gid]
+        if function.cls < 0 or not function.qualname.endswith(".__init__"):
+            return False
+        return self.graph.is_module(self.index.first_class[self.index.function_file[gid]] + function.cls)
+
+    # answers -------------------------------------------------------------------------------------------------------
+
+    def is_cold(self, gid: int) -> bool:
+        """Set-up code, in which loops do not count."""
+        reach = self.reach[gid]
+        return reach is not None and reach.cold
+
+    def frequency(self, gid: int) -> Frequency:
+        """How often the function is entered, with the calls that lead there, the entry point first."""
+        reach = self.reach[gid]
+        if reach is None:
+            return paths.UNKNOWN
+        return Frequency(reach.path, reach.certainty, self._chain(gid))
+
+    def _chain(self, gid: int) -> tuple[Frame, ...]:
+        frames: list[Frame] = []
+        seen = {gid}
+        node = gid
+        functions = len(self.index.functions)
+        while (above := self.caller[node]) is not None:
+            node, line = above
+            if node in seen:
+                break
+            seen.add(node)
+            if node < functions:
+                file = self.index.files[self.index.function_file[node]]
+                frames.append(Frame(file.path, line, self.index.functions[node].qualname))
+            elif (dispatch := self.caller[node]) is not None and dispatch[0] < functions:
+                node, line = dispatch
+                if node in seen:
+                    break
+                seen.add(node)
+                file = self.index.files[self.index.function_file[node]]
+                frames.append(Frame(file.path, line, self.index.functions[node].qualname))
+        if node in self.origin:
+            library, function = self.origin[node]
+            frames.append(Frame(library, 0, function))
+        return paths.shortened(tuple(reversed(frames)))
+
+
+def _matches(name: str, pattern: str) -> bool:
+    """Whether a dotted function name is meant: the whole name or its end, with wildcards."""
+    return fnmatch.fnmatchcase(name, pattern) or fnmatch.fnmatchcase(name, f"*.{pattern}")
+
+
+def _uses_torch(index: Index, file: int) -> bool:
+    return any(
+        fact.level > 0 or fact.module.partition(".")[0] in _MODEL_LIBRARIES for fact in index.files[file].facts.imports
+    )
