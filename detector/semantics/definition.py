@@ -69,6 +69,15 @@ class Definition:
                 push([child for child in ast.iter_child_nodes(node) if not isinstance(child, ast.expr_context)], node)
         return parents, by_type, inner
 
+    @property
+    def first_line(self) -> int:
+        """The line of the first decorator, of the definition without one: ``co_firstlineno``."""
+        if isinstance(self.node, ast.Module):
+            return 1
+        if isinstance(self.node, ast.Lambda) or not self.node.decorator_list:
+            return self.node.lineno
+        return self.node.decorator_list[0].lineno
+
     def nodes(self, *types: type[ast.AST]) -> Sequence[ast.AST]:
         """The nodes of exactly these types, in source order."""
         by_type = self._tables[1]

@@ -121,6 +121,7 @@ class _Extractor:
         self.property_names: set[str] = set()
         self.libraries: set[str] = set()
         self.nodes = 0
+        self.names: dict[str, None] = {}
 
     def facts(self) -> FileFacts:
         top = self.new_function("<module>", None, -1)
@@ -144,6 +145,7 @@ class _Extractor:
                 )
                 for c in self.classes
             ),
+            names=tuple(self.names),
             variables=tuple((name, ref) for name, ref in top.env.items() if ref not in (UNKNOWN, name)),
             exports=self.exports,
             nodes=self.nodes,
@@ -341,10 +343,14 @@ class _Extractor:
         elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             function = self.define(node, f, -1, f.scope)
             f.env[node.name] = ("f", function.index) if f.index else node.name
+            if not f.index:
+                self.names[node.name] = None
         elif isinstance(node, ast.ClassDef):
             self.define_class(node, f, f.scope, loops, guard)
             if f.index:
                 f.env[node.name] = f"{f.scope}{node.name}"
+            else:
+                self.names[node.name] = None
         elif isinstance(node, (ast.With, ast.AsyncWith)):
             for item in node.items:
                 self.expr(item.context_expr, f, loops, guard)
@@ -395,6 +401,8 @@ class _Extractor:
             if known is not None and known != ref and known != UNKNOWN and ref != UNKNOWN:
                 ref = self.either(known, ref)
             f.env[target.id] = ref
+            if not f.index:
+                self.names[target.id] = None
         elif isinstance(target, ast.Attribute):
             self.write(target, f, ref)
         elif isinstance(target, (ast.Tuple, ast.List)):
@@ -455,7 +463,7 @@ class _Extractor:
     def branch(self, node: ast.If, f: _Function, loops: tuple[str, ...], guard: int) -> None:
         self.expr(node.test, f, loops, guard)
         taken = guard | self.guard_of(node.test, True, node.body)
-        if not guard & GUARD_ONCE and _lazily_made(node):
+        if not guard & GUARD_ONCE and regions.lazily_made(node):
             taken |= GUARD_ONCE
         before = dict(f.env) if node.orelse else None
         self.block(node.body, f, loops, taken)
@@ -540,6 +548,8 @@ class _Extractor:
         item = UNKNOWN if container == UNKNOWN else self.intern(("[]", container))
         if isinstance(target, ast.Name):
             f.env[target.id] = item
+            if not f.index:
+                self.names[target.id] = None
         else:
             self.bind(target, UNKNOWN, f)
 
@@ -804,9 +814,7 @@ class _Extractor:
         name = func.attr if type(func) is ast.Attribute else (func.id if type(func) is ast.Name else "")
         if name in _CONTAINERS:
             return self.one_of(node.args, f, depth + 1)
-        if node.args and (
-            name in _SAME_FUNCTIONS or (type(func) is ast.Attribute and _chain(func) in _SAME_FUNCTIONS)
-        ):
+        if node.args and (name in _SAME_FUNCTIONS or (type(func) is ast.Attribute and _chain(func) in _SAME_FUNCTIONS)):
             return self.ref(node.args[0], f, depth + 1)
         if name == "cast" and len(node.args) == 2:
             return self.annotation(node.args[0], f)
@@ -877,38 +885,3 @@ def _literal_names(node: ast.expr) -> tuple[str, ...] | None:
     if isinstance(node, (ast.List, ast.Tuple)):
         return tuple(e.value for e in node.elts if isinstance(e, ast.Constant) and isinstance(e.value, str))
     return None
-
-
-def _lazily_made(node: ast.If) -> bool:
-    """``if self.x is None: self.x = …`` and its like: the branch makes state that lasts."""
-    names = _missing(node.test)
-    if not names:
-        return False
-    for statement in node.body:
-        targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
-        for target in targets:
-            if isinstance(target, ast.Attribute) and target.attr in names:
-                return True
-            if isinstance(target, ast.Name) and target.id in names and target.id.startswith("_"):
-                return True
-    return False
-
-
-def _missing(test: ast.expr) -> set[str]:
-    """Names of attributes that the test finds missing: ``self.x is None``, ``not hasattr(self, "x")``."""
-    if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], ast.Is):
-        right = test.comparators[0]
-        if isinstance(right, ast.Constant) and right.value is None:
-            if isinstance(test.left, ast.Attribute):
-                return {test.left.attr}
-            if isinstance(test.left, ast.Name):
-                return {test.left.id}
-    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-        operand = test.operand
-        if isinstance(operand, ast.Attribute):
-            return {operand.attr}
-        if isinstance(operand, ast.Call) and isinstance(operand.func, ast.Name) and operand.func.id == "hasattr":
-            name = operand.args[1] if len(operand.args) == 2 else None
-            if isinstance(name, ast.Constant) and isinstance(name.value, str):
-                return {name.value}
-    return set()

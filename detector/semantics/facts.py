@@ -111,6 +111,7 @@ class FileFacts(NamedTuple):
     imports: tuple[ImportFact, ...]
     functions: tuple[FunctionFact, ...]
     classes: tuple[ClassFact, ...]
-    variables: tuple[tuple[str, Ref], ...]  # module-level variables
+    names: tuple[str, ...]  # bound at module level by anything but imports
+    variables: tuple[tuple[str, Ref], ...]  # of them, those that a Ref describes
     exports: tuple[str, ...] | None  # __all__ where it is a literal
     nodes: int  # size of the tree, in walked nodes

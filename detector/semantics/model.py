@@ -13,44 +13,17 @@ from functools import cached_property
 from awp_lint.detector.config import Settings
 from awp_lint.detector.semantics import paths, regions
 from awp_lint.detector.semantics.definition import Definition, DefinitionNode, LoopNode, definitions
-from awp_lint.detector.semantics.entries import entry_frequency
+from awp_lint.detector.semantics.extract import extract
+from awp_lint.detector.semantics.facts import FileFacts
+from awp_lint.detector.semantics.index import IndexedFile
 from awp_lint.detector.semantics.interpret import interpret
+from awp_lint.detector.semantics.linked import Entered, Linked, ProjectView
 from awp_lint.detector.semantics.loops import loop_kind
 from awp_lint.detector.semantics.names import FileNames, ScopeNames
-from awp_lint.detector.semantics.outside import Outside, ValueTable
+from awp_lint.detector.semantics.outside import ValueTable
+from awp_lint.detector.semantics.summaries import summarise_file
 from awp_lint.detector.semantics.values import Kind, Value
 from awp_lint.detector.semantics.view import Frequency, LoopKind, Region, Target
-
-
-class _NoOutside:
-    """A file on its own."""
-
-    def canonical(self, dotted: str) -> str:
-        return dotted
-
-    def is_function(self, dotted: str) -> bool:
-        return False
-
-    def is_class(self, dotted: str) -> bool:
-        return False
-
-    def bases(self, cls: str) -> frozenset[str]:
-        return frozenset((cls,))
-
-    def method(self, cls: str, name: str) -> str | None:
-        return None
-
-    def returns(self, function: str) -> Value | None:
-        return None
-
-    def attribute(self, cls: str, name: str) -> Value | None:
-        return None
-
-    def parameter(self, function: str, name: str) -> Value | None:
-        return None
-
-    def global_value(self, dotted: str) -> Value | None:
-        return None
 
 
 class FileModel:
@@ -65,17 +38,18 @@ class FileModel:
         module: str,
         is_package: bool,
         settings: Settings,
-        outside: Outside,
+        facts: FileFacts,
+        project: ProjectView,
     ) -> None:
         self.text = text
         self.tree = tree
         self.path = path
         self.module = module
         self.settings = settings
-        self.outside = outside
+        self.project = project
         self.file_regions = regions.file_regions(path)
         self._definitions = definitions(tree)
-        self.names = FileNames(self._definitions[0], module, is_package)
+        self.names = FileNames(facts, module, is_package)
         self._views = {d: FunctionModel(self, d) for d in self._definitions}
 
     @property
@@ -137,8 +111,8 @@ class FunctionModel:
             return frozenset()
         own = {q for base in self.definition.cls.bases if (q := self.file.names.qualified(base)) is not None}
         for base in tuple(own):
-            own |= self.file.outside.bases(base)
-        return frozenset(own | self.file.outside.bases(name)) - {name}
+            own |= self.file.project.bases(base)
+        return frozenset(own | self.file.project.bases(name)) - {name}
 
     # structure -----------------------------------------------------------------------------------------------------
 
@@ -183,7 +157,7 @@ class FunctionModel:
     def qualified(self, node: ast.expr) -> str | None:
         name = self.names.qualified(node)
         if name is not None:
-            return self.file.outside.canonical(name)
+            return self.file.project.canonical(name)
         if not isinstance(node, ast.Attribute):
             return None
         value = self.value(node.value)
@@ -196,11 +170,12 @@ class FunctionModel:
             owner = self.class_name
         if owner is None or value.kind in (Kind.CALLABLE, Kind.EXTERNAL):
             return None
-        return self.file.outside.method(owner, node.attr) or f"{owner}.{node.attr}"
+        return self.file.project.method(owner, node.attr) or f"{owner}.{node.attr}"
 
     def targets(self, call: ast.Call) -> tuple[str, ...]:
-        name = self.qualified(call.func)
-        return (name,) if name is not None and self.file.outside.is_function(name) else ()
+        definition = self.definition
+        place = (call.lineno, call.col_offset)
+        return self.file.project.reached(self.module, definition.qualname, definition.first_line, place)
 
     # values --------------------------------------------------------------------------------------------------------
 
@@ -211,7 +186,7 @@ class FunctionModel:
         return interpret(
             self.node,
             self.names,
-            self.file.outside,
+            self.file.project,
             qualname=self.qualname,
             cls=self.class_name,
             enclosing=None if outer is None else outer.table,
@@ -224,16 +199,18 @@ class FunctionModel:
     # frequency and regions -----------------------------------------------------------------------------------------
 
     @cached_property
-    def base_frequency(self) -> Frequency:
+    def entered(self) -> Entered:
         """How often the definition is entered."""
-        outer = self.outer()
-        if outer is not None:
-            return outer.frequency(self.definition.node)
-        return entry_frequency(self.definition, self.class_bases, self.file.file_regions)
+        definition = self.definition
+        return self.file.project.entered(self.module, definition.qualname, definition.first_line)
 
     def frequency(self, node: ast.AST) -> Frequency:
-        kinds = [loop_kind(loop) for loop in reversed(self.definition.loops(node))]
-        return paths.inside(self.base_frequency, kinds)
+        base, cold = self.entered
+        if cold or not base.known:
+            return base
+        if regions.made_once(self.definition.ancestors(node)):
+            return Frequency((), base.certainty, base.chain)
+        return paths.inside(base, (loop_kind(loop) for loop in reversed(self.definition.loops(node))))
 
     @cached_property
     def own_regions(self) -> Region:
@@ -276,12 +253,11 @@ def view_of_source(
 
         chosen = replace(chosen, target=target)
     module = path.removesuffix(".py").replace("/", ".").strip(".")
+    package = path.endswith("__init__.py")
+    facts = extract(tree, text)
+    file = IndexedFile(path, path, module, package, facts)
+    values = summarise_file(tree, FileNames(facts, module, package), target=chosen.target)
+    project = Linked((file,), (values,), chosen)
     return FileModel(
-        text,
-        tree,
-        path=path,
-        module=module,
-        is_package=path.endswith("__init__.py"),
-        settings=chosen,
-        outside=_NoOutside(),
+        text, tree, path=path, module=module, is_package=package, settings=chosen, facts=facts, project=project
     )

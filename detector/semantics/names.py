@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator, Mapping
 
 from awp_lint.detector.semantics.definition import Definition
+from awp_lint.detector.semantics.facts import FileFacts
 
 
 def absolute_module(module: str, is_package: bool, level: int, name: str | None) -> str | None:
@@ -39,19 +40,23 @@ def import_bindings(node: ast.Import | ast.ImportFrom, module: str, is_package: 
 
 
 class FileNames:
-    """The module's own table of names. ``is_package`` is True for ``__init__.py``."""
+    """The module's own table of names, from its facts. ``is_package`` is True for ``__init__.py``."""
 
-    def __init__(self, top: Definition, module: str, is_package: bool) -> None:
+    def __init__(self, facts: FileFacts, module: str, is_package: bool) -> None:
         self.module = module
         self.is_package = is_package
         self.imports: dict[str, str] = {}
         self.table: dict[str, str] = {}
         prefix = f"{module}." if module else ""
-        for name in top.local_names:
+        for name in facts.names:
             self.table[name] = prefix + name
-        for node in top.nodes(ast.Import, ast.ImportFrom):
-            assert isinstance(node, (ast.Import, ast.ImportFrom))
-            self.imports.update(import_bindings(node, module, is_package))
+        for fact in facts.imports:
+            if fact.scope or not fact.bound or fact.name == "*":
+                continue
+            base = absolute_module(module, is_package, fact.level, fact.module or None)
+            if base is not None:
+                meaning = base if fact.name is None else (f"{base}.{fact.name}" if base else fact.name)
+                self.imports[fact.bound] = meaning
         self.table.update(self.imports)
 
     def qualified(self, node: ast.expr) -> str | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from awp_lint.detector.semantics.definition import Definition
 from awp_lint.detector.semantics.view import Region
@@ -227,6 +227,48 @@ def _last_name(node: ast.expr) -> str | None:
     if isinstance(node, ast.Attribute):
         return node.attr
     return node.id if isinstance(node, ast.Name) else None
+
+
+def lazily_made(node: ast.If) -> bool:
+    """``if self.x is None: self.x = …`` and its like: the branch makes state that lasts."""
+    names = _missing(node.test)
+    if not names:
+        return False
+    for statement in node.body:
+        targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
+        for target in targets:
+            if isinstance(target, ast.Attribute) and target.attr in names:
+                return True
+            if isinstance(target, ast.Name) and target.id in names and target.id.startswith("_"):
+                return True
+    return False
+
+
+def made_once(ancestors: Iterable[tuple[ast.AST, ast.AST]]) -> bool:
+    """Whether a node stands in a branch that makes lasting state. ``ancestors`` are pairs (child, parent) outwards."""
+    return any(
+        isinstance(parent, ast.If) and child in parent.body and lazily_made(parent) for child, parent in ancestors
+    )
+
+
+def _missing(test: ast.expr) -> set[str]:
+    """Names of attributes that the test finds missing: ``self.x is None``, ``not hasattr(self, "x")``."""
+    if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], ast.Is):
+        right = test.comparators[0]
+        if isinstance(right, ast.Constant) and right.value is None:
+            if isinstance(test.left, ast.Attribute):
+                return {test.left.attr}
+            if isinstance(test.left, ast.Name):
+                return {test.left.id}
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        operand = test.operand
+        if isinstance(operand, ast.Attribute):
+            return {operand.attr}
+        if isinstance(operand, ast.Call) and isinstance(operand.func, ast.Name) and operand.func.id == "hasattr":
+            name = operand.args[1] if len(operand.args) == 2 else None
+            if isinstance(name, ast.Constant) and isinstance(name.value, str):
+                return {name.value}
+    return set()
 
 
 def near_clock(statement: ast.stmt, block: list[ast.stmt]) -> bool:
