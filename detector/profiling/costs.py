@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from awp_lint.detector.finding import Event
 from awp_lint.detector.profiling import units
 from awp_lint.detector.profiling.idle import CAUSES, gaps
 from awp_lint.detector.profiling.join import CallCosts, Executions, call_costs, executions, tally
-from awp_lint.detector.profiling.session import ProcessSession, Window, WindowKind
+from awp_lint.detector.profiling.program import build
+from awp_lint.detector.profiling.session import ProcessSession, WindowKind
 from awp_lint.detector.profiling.timeline import Bools, Busy, Call, Cat, Floats, Ints, Links, Trace, link, sanity
+from awp_lint.detector.profiling.whatif import Slice, WhatIf, whatif
 
 FIGURES = (
     "calls", "host", "launches", "waits", "blocked", "gpu", "copies", "h2d", "d2h", "d2d", "pageable", "known",
-    "idle", "bound", "fusible",
+    "idle", "exposed", "fusible",
 )  # fmt: skip
 
 
@@ -61,21 +62,22 @@ class Costs:
     facts: TraceFacts
     time: units.UnitTime
     stretch: float  # profiled over unprofiled unit time; 1 where unknown
+    whatif: WhatIf
 
 
 Loader = Callable[[str], Trace]
-LAUNCH_MS = 0.01  # what one launch costs a host: what remains when many become one
+MAX_EXECUTIONS = 2_000  # of one mark in a slice: above, its edges are no steps of the replay
 
 
 def process_costs(process: ProcessSession, kind: str, load: Loader) -> Costs:
     """Join every window of a process. Traces that cannot be read become problems, not errors."""
-    marks = {planned.index: planned.mark.expects for planned in process.marks}
-    count = max(marks, default=-1) + 1
+    count = max((planned.index for planned in process.marks), default=-1) + 1
     whole = kind == "run"
     parts: list[dict[str, Floats]] = []
     host_parts: list[tuple[Floats, Floats]] = []
     seen = np.zeros(count, np.int64)
     single: dict[int, list[Floats]] = {}
+    slices: list[Slice] = []
     facts = TraceFacts()
     timed = {id(w) for r in units.steady(process.windows)[0] for w in r.windows} if not whole else None
     for window in process.windows:
@@ -95,7 +97,10 @@ def process_costs(process: ProcessSession, kind: str, load: Loader) -> Costs:
             except (OSError, ValueError) as error:
                 facts.problems.append(f"a trace slice cannot be read: {error}")
                 continue
-            parts.append(_traced(trace, window, found, spans, marks, count, facts))
+            joined = _Joined(trace, found, spans)
+            parts.append(_traced(joined, count, facts))
+            if timed is not None and id(window) in timed and (one := _slice(joined)) is not None:
+                slices.append(one)
     figures = {name: _pool([p[name] for p in parts], count) for name in FIGURES}
     table = MarkTable(
         figures, _pool([h for h, _ in host_parts], count), _pool([c for _, c in host_parts], count), seen, single
@@ -104,7 +109,8 @@ def process_costs(process: ProcessSession, kind: str, load: Loader) -> Costs:
     stretch = 1.0
     if not whole and time.ms.size and facts.unit_ms.size:
         stretch = max(1.0, float(np.median(facts.unit_ms) / np.median(time.ms)))
-    return Costs(table, facts, time, stretch)
+    gap = 1 - float(facts.busy_ms.mean()) / float(time.ms.mean()) if facts.busy_ms.size and time.ms.size else None
+    return Costs(table, facts, time, stretch, whatif(slices, time.ms, gap))
 
 
 def _pool(parts: list[Floats], count: int) -> Floats:
@@ -127,19 +133,31 @@ def _host(found: Executions, spans: units.Spans, count: int) -> tuple[Floats, Fl
     )
 
 
-def _traced(
-    trace: Trace, window: Window, found: Executions, spans: units.Spans, marks: Mapping[int, Event], count: int,
-    facts: TraceFacts,
-) -> dict[str, Floats]:  # fmt: skip
-    links = link(trace)
+class _Joined:
+    """A trace window with everything that hangs together with it."""
+
+    def __init__(self, trace: Trace, found: Executions, spans: units.Spans) -> None:
+        self.trace, self.found, self.spans = trace, found, spans
+        self.links = link(trace)
+        self.costs = call_costs(trace, self.links)
+        self.busy = Busy(trace.start[trace.gpu], trace.end[trace.gpu])
+        self.owner = found.innermost(trace.thread[trace.calls], trace.start[trace.calls])
+
+
+def _slice(joined: _Joined) -> Slice | None:
+    found = joined.found
+    frequent = np.bincount(found.mark, minlength=1)[found.mark] > MAX_EXECUTIONS
+    program = build(joined.trace, joined.links, joined.costs, found, joined.spans, ~frequent)
+    return Slice(program, found, joined.owner) if program is not None else None
+
+
+def _traced(joined: _Joined, count: int, facts: TraceFacts) -> dict[str, Floats]:
+    trace, found, spans, busy = joined.trace, joined.found, joined.spans, joined.busy
+    links, costs, owner = joined.links, joined.costs, joined.owner
     facts.traces += 1
     facts.problems += [p for p in sanity(trace, links) if p not in facts.problems]
     facts.compiled |= any("ompiled" in name and "egion" in name for name in trace.names)
-    costs = call_costs(trace, links)
-    gpu = trace.gpu
-    busy = Busy(trace.start[gpu], trace.end[gpu])
     _facts(trace, links, costs, busy, spans, facts)
-    owner = found.innermost(trace.thread[trace.calls], trace.start[trace.calls])
     own, every = tally(found, owner, costs, whole=False), tally(found, owner, costs, whole=True)
     unit, mark = spans.index(found.open), found.mark.astype(np.int64)
     took = np.where(found.outermost, (found.close - found.open) / 1e6, 0.0)
@@ -148,11 +166,6 @@ def _traced(
     limit = np.maximum(limit, found.close)  # a later unit's idle time is that unit's own
     until = np.where(until < 0, limit, np.minimum(until, limit))
     idle = np.where(found.outermost, busy.idle(found.open, until) / 1e6, 0.0)
-    expects = np.array([list(Event).index(marks.get(i, Event.NONE)) for i in range(count)], np.int64)[found.mark]
-    bound = np.minimum(took, idle)
-    at = {event: expects == number for number, event in enumerate(Event)}
-    bound = np.where(at[Event.LAUNCHES], np.maximum(bound - LAUNCH_MS, 0.0), bound)
-    bound += np.where(at[Event.COPY], every.exposed / 1e6, 0.0)
     values: dict[str, Floats] = {
         "calls": np.ones(mark.size),
         "host": took,
@@ -167,7 +180,7 @@ def _traced(
         "pageable": every.pageable,
         "known": every.known,
         "idle": idle,
-        "bound": bound,
+        "exposed": every.exposed / 1e6,
         "fusible": np.maximum(every.gpu - every.longest, 0.0) / 1e6,
     }
     return {name: _by_mark_and_unit(mark, unit, values[name], count, spans.start.size) for name in FIGURES}

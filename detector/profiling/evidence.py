@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from awp_lint.detector.finding import Copies, Event, Finding, Mark, RootCause
+from awp_lint.detector.finding import Copies, Mark
 from awp_lint.detector.profiling.costs import FIGURES, Costs
 from awp_lint.detector.profiling.session import ProcessSession
 from awp_lint.detector.profiling.timeline import Floats
-from awp_lint.detector.profiling.units import resampled_mean
+from awp_lint.detector.profiling.units import DRIFT
+from awp_lint.detector.profiling.whatif import WhatIf
 
 
 @dataclass(slots=True)
@@ -35,11 +36,19 @@ class Measured:
     traces: int
     compiled: bool
     problems: tuple[str, ...]
+    whatif: WhatIf | None  # of the process that ran the mark most
+    mark: int  # the mark's number there
+
+    @property
+    def call_ms(self) -> float | None:
+        """Marks-only time of one execution; None without one."""
+        calls = float(self.host_calls.sum())
+        return float(self.host_ms.sum()) / calls if calls else None
 
     @property
     def stable(self) -> bool:
         """Whether the two baselines agree."""
-        return self.drift is None or self.drift <= 0.05
+        return self.drift is None or self.drift <= DRIFT
 
     def mean(self, name: str) -> float | None:
         """Mean of a trace figure a unit; None without a whole traced unit."""
@@ -92,21 +101,10 @@ class Measured:
         return Copies(self.mean("h2d") or 0.0, self.mean("d2h") or 0.0, (pageable > 0) if known else None)
 
 
-@dataclass(frozen=True, slots=True)
-class Bound:
-    """How much a unit can gain at most: mean and 95 % interval of the bound itself, in ms and percent of the unit."""
-
-    ms: float
-    low_ms: float
-    high_ms: float
-    pct: float
-    low_pct: float
-    high_pct: float
-
-
 def pool(found: Sequence[tuple[ProcessSession, Costs, int]], unit: str) -> Measured:
     """Merge one mark's figures over processes; each comes with the mark's index there."""
     running = [entry for entry in found if entry[1].table.seen[entry[2]] > 0] or list(found)
+    _, most, number = max(running, key=lambda entry: int(entry[1].table.seen[entry[2]]))
 
     def joined(series: Sequence[Floats]) -> Floats:
         return np.concatenate(series) if series else np.empty(0)
@@ -132,53 +130,9 @@ def pool(found: Sequence[tuple[ProcessSession, Costs, int]], unit: str) -> Measu
         traces=sum(c.facts.traces for c in costs),
         compiled=any(c.facts.compiled for c in costs),
         problems=tuple(dict.fromkeys(p for c in costs for p in c.facts.problems)),
+        whatif=most.whatif,
+        mark=number,
     )
-
-
-def saving_bound(finding: Finding, measured: Measured) -> Bound | None:
-    """An upper bound of what the unit gains without the finding; None where a unit's time or the figures are missing.
-
-    With a device: what the statement holds the host up while the device idles, at marks-only speed, plus, where kernels
-    or copies themselves would go, their time; never more than the device idles in the unprofiled unit plus that.
-    Without one: the statement's host time.
-    """
-    if not measured.unit_ms.size:
-        return None
-    series, cap = _bound_series(finding, measured)
-    if not series.size:
-        return None
-    means, times = resampled_mean([series, measured.unit_ms])
-    if series.size < 3:  # nothing to resample: executions are taken to vary as much as they last
-        spread = 1.96 / max(measured.seen, 1) ** 0.5
-        means = np.array([series.mean() * max(0.0, 1 - spread), series.mean() * (1 + spread)])
-        times = np.array([measured.unit_ms.mean()] * 2)
-    means = np.minimum(means, cap)
-    share = np.minimum(means / times, 1.0) * 100
-    low, high = np.percentile(means, [2.5, 97.5])
-    low_pct, high_pct = np.percentile(share, [2.5, 97.5])
-    point = min(float(series.mean()), cap)
-    return Bound(
-        point, float(low), float(high), min(100.0, 100 * point / float(measured.unit_ms.mean())),
-        float(low_pct), float(high_pct),
-    )  # fmt: skip
-
-
-def _bound_series(finding: Finding, measured: Measured) -> tuple[Floats, float]:
-    unit_ms = float(measured.unit_ms.mean())
-    assert finding.mark is not None
-    if not measured.gpu_seen:
-        series = measured.host_ms if measured.host_ms.size else measured.figures["host"] / measured.stretch
-        return series, unit_ms
-    traced, host = measured.mean("host"), measured.host
-    scale = host / traced if traced and host is not None and measured.host_ms.size else 1 / measured.stretch
-    series = measured.figures["bound"] * min(scale, 1.0)
-    cap = max(unit_ms - (measured.busy_ms or 0.0), 0.0)
-    if finding.mark.expects is Event.LAUNCHES and finding.root_cause in (RootCause.COMPUTE, RootCause.MEMORY):
-        fusible = measured.figures["fusible"]
-        return series + fusible, cap + float(fusible.mean() if fusible.size else 0.0)
-    if finding.mark.expects is Event.COPY:
-        return series, unit_ms
-    return series, cap
 
 
 def by_place(

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from awp_lint.detector.finding import Copies, Event, Evidence, Finding, PredictedSaving, Verdict
-from awp_lint.detector.profiling.evidence import Bound, Measured, saving_bound
+from awp_lint.detector.profiling.bounds import Bound, saving_bound
+from awp_lint.detector.profiling.evidence import Measured
+from awp_lint.detector.profiling.replay import Saving
 
 MIN_PCT = 1.0
 MIN_MS = 0.05
@@ -70,12 +74,42 @@ def _priced(finding: Finding, measured: Measured, on_host: bool) -> Evidence:
     if not measured.stable:
         reason = f"{what}; the two baselines differ by {measured.drift:.0%}: no saving is printed"
         return _evidence(finding, measured, Verdict.UNATTRIBUTABLE, reason)
+    refusal = None
+    if not on_host and bound.high_ms >= threshold:
+        assert finding.mark is not None and measured.whatif is not None
+        refusal = measured.whatif.refusal(measured.mark, measured.call_ms)
+        if refusal is None:
+            saving = measured.whatif.saving(measured.mark, finding.mark.expects, finding.root_cause)
+            return _replayed(finding, measured, saving, bound, threshold, what)
     if bound.low_ms >= threshold:
-        reason = what if on_host else f"{what}; {UPPER_BOUND}"
+        reason = what if on_host else f"{what}; {UPPER_BOUND}" + (f" ({refusal})" if refusal else "")
         return _evidence(finding, measured, Verdict.CONFIRMED, reason, bound)
     if measured.enough:
         return _evidence(finding, measured, Verdict.PRESENT_BUT_FREE, _free(what, bound, measured), bound)
     return _evidence(finding, measured, Verdict.UNATTRIBUTABLE, _few(measured))
+
+
+def _replayed(
+    finding: Finding, measured: Measured, saving: Saving, bound: Bound, threshold: float, what: str
+) -> Evidence:
+    """The verdict by a replay's saving, which is capped by the bound."""
+    assert finding.mark is not None
+    unit_ms = float(measured.unit_ms.mean())
+    high = min(max(saving.high_ms, 0.0), bound.high_ms)
+    point = min(max(saving.ms, 0.0), high)
+    low = min(max(saving.low_ms, 0.0), point)
+    predicted = PredictedSaving(
+        point, 100 * point / unit_ms, 100 * low / unit_ms, 100 * high / unit_ms,
+        f"replay: {_ASSUMPTIONS[finding.mark.expects]}",
+    )  # fmt: skip
+    if low >= threshold:
+        verdict, reason = Verdict.CONFIRMED, what
+    elif measured.enough:
+        verdict = Verdict.PRESENT_BUT_FREE
+        reason = f"{what}; a replay without it gains {point:.3f} ms ({low:.3f} to {high:.3f})"
+    else:
+        return _evidence(finding, measured, Verdict.UNATTRIBUTABLE, _few(measured))
+    return replace(_evidence(finding, measured, verdict, reason), predicted_saving=predicted)
 
 
 def _blind(measured: Measured) -> str | None:
@@ -124,7 +158,8 @@ def _what(finding: Finding, measured: Measured) -> str:
 
 def _free(what: str, bound: Bound, measured: Measured) -> str:
     per = "" if measured.unit == "run" else f" of the {measured.unit}"
-    return f"{what}; at most {max(bound.high_pct, 0.0):.2g} %{per} could be saved"
+    share = 100 * max(bound.high_ms, 0.0) / float(measured.unit_ms.mean())
+    return f"{what}; at most {share:.2g} %{per} could be saved"
 
 
 def _evidence(
@@ -135,11 +170,15 @@ def _evidence(
     saving = None
     on_host = not measured.gpu_seen
     if bound is not None and measured.stable:
-        assumption = _ASSUMPTIONS[finding.mark.expects]
+        percent = 100 / float(measured.unit_ms.mean())
+        basis = "host time, on a run without accelerator" if on_host else UPPER_BOUND
         saving = PredictedSaving(
-            bound.ms, bound.pct, bound.low_pct if on_host else 0.0, bound.high_pct,
-            f"{assumption}; " + ("host time, on a run without accelerator" if on_host else UPPER_BOUND),
-        )  # fmt: skip
+            ms=bound.ms,
+            pct=percent * bound.ms,
+            low_pct=percent * bound.low_ms if on_host else 0.0,
+            high_pct=percent * bound.high_ms,
+            assumption=f"{_ASSUMPTIONS[finding.mark.expects]}; {basis}",
+        )
     return Evidence(
         verdict=verdict,
         reason=reason,

@@ -62,7 +62,7 @@ def test_wait_is_charged_to_its_statement_and_priced_by_the_idle_behind_it(tmp_p
     assert found.predicted_saving.ms == pytest.approx(0.8)  # the statement cannot give back more than it takes
     assert found.predicted_saving.pct == pytest.approx(8.0)
     assert found.predicted_saving.low_pct == 0.0
-    assert "upper bound, not yet replayed" in found.reason
+    assert "upper bound, not yet replayed (too few whole slices" in found.reason
 
 
 def test_claimed_wait_that_never_happens_is_refuted(tmp_path: Path) -> None:

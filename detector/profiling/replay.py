@@ -1,0 +1,299 @@
+"""Run a traced program again without a finding: what would a unit take then?
+
+The host's time between calls is the traced one less what the profiler adds an event; device work keeps its duration; a
+wait ends when the work it waits for has ended. A saving is believed only where the unedited replay reproduces windows
+that were not used to fit the profiler's cost: the step's time, the gap ratio, and the time of the very statement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from awp_lint.detector.finding import Event, RootCause
+from awp_lint.detector.profiling.program import Program, Work
+from awp_lint.detector.profiling.timeline import Floats
+
+GATE_STEP = 0.05  # relative error of the step's time
+GATE_GAP = 0.05  # absolute error of the gap ratio
+GATE_MARK = 0.10  # relative error of a statement's time, or …
+GATE_MARK_MS = 0.05  # … absolute, whichever is larger
+REPEATS = 4
+MAX_COST_NS = 6_000.0  # an event costs the profiler less than this on any host
+LEAST = 0.1  # of a stretch of host time that remains however much the profiler is said to have added
+LAUNCH_NS = 10_000  # host time of the one launch that stands for many
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """A changed program: steps whose host time is scaled, calls whose own time, wait or work is dropped or replaced."""
+
+    lead: dict[int, float] = field(default_factory=dict)  # step → factor on the host time before it
+    busy: dict[int, int] = field(default_factory=dict)  # step → ns
+    free: frozenset[int] = frozenset()  # steps that no longer wait
+    work: dict[int, tuple[Work, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One replay. ``unit_ms`` is the time a unit adds once the program is under way; ``marks`` holds the duration of
+    every execution by its row, in ms, and ``gap`` the share of the time that the device idles."""
+
+    unit_ms: float
+    gap: float
+    marks: dict[int, float]
+
+
+NOTHING = Edit()
+
+
+def run(program: Program, cost_ns: float, edit: Edit = NOTHING) -> Outcome:
+    """Replay a program whose profiler adds ``cost_ns`` an event.
+
+    The units are run once and then three times more, and only what the three add is counted: an emptying queue at the
+    end is in both figures, an overlap of one unit with the next is not lost.
+    """
+    lead, busy, target, work = _edited(program, cost_ns, edit)
+    answer = program.answer
+    edge_at: dict[int, list[tuple[int, bool]]] = {}
+    for step, row, opens in program.edges:
+        edge_at.setdefault(step, []).append((row, opens))
+    now = 0.0
+    ends = [0.0]
+    lanes: dict[int, float] = {}
+    opened: dict[int, float] = {}
+    marks: dict[int, float] = {}
+    first = busy_first = busy_total = 0.0
+    for turn in range(REPEATS):
+        for step, before in enumerate(lead):
+            now += before
+            if step in edge_at:
+                for row, opens in edge_at[step]:
+                    if opens:
+                        opened[row] = now
+                    else:
+                        marks[row] = (now - opened[row]) / 1e6
+                continue
+            begun = now
+            now += busy[step]
+            for lane, took, latency, behind, back in work[step]:
+                start = max(begun + latency, lanes.get(lane, -1e18) + behind)
+                if 0 < back < len(ends):
+                    start = max(start, ends[-back] + 1_000)
+                lanes[lane] = start + took
+                ends.append(start + took)
+                busy_total += took
+            back = target[step]
+            if 0 <= back < len(ends):
+                now = max(now, ends[-1 - back] + answer)
+        if turn == 0:
+            first, busy_first = max(now, max(lanes.values(), default=0.0)), busy_total
+    total = max(now, max(lanes.values(), default=0.0)) - first
+    units = (REPEATS - 1) * program.units
+    gap = max(0.0, 1.0 - (busy_total - busy_first) / total) if total > 0 else 0.0
+    return Outcome(total / units / 1e6, gap, marks)
+
+
+def _edited(
+    program: Program, cost_ns: float, edit: Edit
+) -> tuple[list[float], list[float], list[int], list[tuple[Work, ...]]]:
+    lead = [
+        max(before - cost_ns * events, LEAST * before)
+        for before, events in zip(program.lead, program.events, strict=True)
+    ]
+    busy = [
+        max(own - cost_ns, LEAST * own) if call >= 0 else 0.0
+        for own, call in zip(program.busy, program.call.tolist(), strict=True)
+    ]
+    target, work = list(program.target), list(program.work)
+    for step, factor in edit.lead.items():
+        lead[step] *= factor
+    for step, own in edit.busy.items():
+        busy[step] = own
+    for step in edit.free:
+        target[step] = -1
+    for step, items in edit.work.items():
+        work[step] = items
+    return lead, busy, target, work
+
+
+def fit_cost(programs: Sequence[Program], unit_ms: float) -> float:
+    """The profiler's cost an event with which the programs take ``unit_ms`` a unit, in ns.
+
+    0 or the largest possible cost where no value does: then the gate decides.
+    """
+    low, high = 0.0, MAX_COST_NS
+
+    def mean(cost: float) -> float:
+        return float(np.mean([run(p, cost).unit_ms for p in programs]))
+
+    if mean(low) <= unit_ms:
+        return low
+    if mean(high) >= unit_ms:
+        return high
+    for _ in range(12):
+        middle = (low + high) / 2
+        if mean(middle) > unit_ms:
+            low = middle
+        else:
+            high = middle
+    return (low + high) / 2
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """Fitted programs of a process. ``costs`` are the fitted cost and its lower and upper end, ns an event; ``errors``
+    names what the gate refuses (empty: it passed)."""
+
+    programs: tuple[Program, ...]
+    costs: tuple[float, float, float]
+    errors: tuple[str, ...]
+    marks_ms: dict[int, float]  # mark → mean replayed duration of one execution
+
+    @property
+    def passed(self) -> bool:
+        """Whether savings may be read from it."""
+        return not self.errors
+
+    def reproduces(self, mark: int, measured_ms: float) -> bool:
+        """Whether the replay gives a statement the time that it has without the profiler."""
+        replayed = self.marks_ms.get(mark)
+        return replayed is not None and abs(replayed - measured_ms) <= max(GATE_MARK * measured_ms, GATE_MARK_MS)
+
+
+def fit(
+    programs: Sequence[Program], unit_ms: Floats, gap_ratio: float | None, mark_of: Callable[[Program], dict[int, int]]
+) -> Model | None:
+    """Fit the profiler's cost on every second slice and try it on the others; None with fewer than two slices.
+
+    ``mark_of`` gives the mark of each execution row of a program.
+    """
+    if len(programs) < 2 or not unit_ms.size:
+        return None
+    wanted = float(unit_ms.mean())
+    fitted, held = programs[0::2], programs[1::2]
+    cost = fit_cost(fitted, wanted)
+    single = [fit_cost([p], wanted) for p in fitted]
+    spread = float(np.std(single)) if len(single) > 1 else 0.2 * cost
+    outcomes = [run(p, cost) for p in held]
+    replayed = float(np.mean([o.unit_ms for o in outcomes]))
+    errors = []
+    if abs(replayed - wanted) > GATE_STEP * wanted:
+        errors.append(f"the replay takes {replayed:.3f} ms a unit where {wanted:.3f} ms were measured")
+    gap = float(np.mean([o.gap for o in outcomes]))
+    if gap_ratio is not None and abs(gap - gap_ratio) > GATE_GAP:
+        errors.append(f"the replay's gap ratio is {gap:.2f} where {gap_ratio:.2f} was measured")
+    durations: dict[int, list[float]] = {}
+    for program, outcome in zip(held, outcomes, strict=True):
+        marks = mark_of(program)
+        for row, ms in outcome.marks.items():
+            durations.setdefault(marks[row], []).append(ms)
+    return Model(
+        tuple(programs), (cost, max(0.0, cost - spread), cost + spread), tuple(errors),
+        {mark: float(np.mean(ms)) for mark, ms in durations.items()},
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Saving:
+    """What a unit gains, ms: the mean and a 95 % interval over slices, the profiler's cost and the edit's own range."""
+
+    ms: float
+    low_ms: float
+    high_ms: float
+
+
+def saving(model: Model, edits: Callable[[int, Program], tuple[Edit, Edit, Edit]], draws: int = 1000) -> Saving:
+    """Replay every slice with the careful, the plain and the generous form of an edit.
+
+    ``edits(number, program)`` gives the three. The interval runs from the careful form's low end to the generous form's
+    high end.
+    """
+    middle, low_cost, high_cost = model.costs
+    gains: list[list[float]] = []
+    for number, program in enumerate(model.programs):
+        careful, plain, generous = edits(number, program)
+        bases = {cost: run(program, cost).unit_ms for cost in {middle, low_cost, high_cost}}
+        gains.append(
+            [
+                bases[middle] - run(program, middle, plain).unit_ms,
+                min(bases[c] - run(program, c, careful).unit_ms for c in (low_cost, high_cost)),
+                max(bases[c] - run(program, c, generous).unit_ms for c in (low_cost, high_cost)),
+            ]
+        )
+    table = np.array(gains)
+    rng = np.random.default_rng(0)
+    rows = rng.integers(0, len(table), (draws, len(table)))
+    means = table[rows].mean(axis=1)
+    point = float(table[:, 0].mean())
+    low, high = float(np.percentile(means[:, 1], 2.5)), float(np.percentile(means[:, 2], 97.5))
+    return Saving(point, min(low, point), max(high, point))
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where a finding's executions lie in a program, by step numbers.
+
+    ``own`` are calls that no nested mark took, one list an execution; ``inside`` all calls in them; ``leads`` the share
+    of the host time before a step that lies in them.
+    """
+
+    own: tuple[tuple[int, ...], ...]
+    inside: tuple[tuple[int, ...], ...]
+    leads: dict[int, float]
+
+
+def edits_for(program: Program, event: Event, cause: RootCause, places: Places) -> tuple[Edit, Edit, Edit]:
+    """The careful, plain and generous edit of a finding.
+
+    Dropping a wait: only the blocking; also the calls; also the statement's host work. Dropping host work: it, without
+    and with its calls. Launches into one: its host work shrinks by half, or to a launch, and where the kernels
+    themselves would be fused, they take what the longest takes. Dropping a copy: the copy and its wait, with the calls,
+    with the host work.
+    """
+    outside = {step: 1.0 - share for step, share in places.leads.items()}
+    own = [step for steps in places.own for step in steps]
+    if event is Event.WAIT:
+        waits = frozenset(step for step in own if program.target[step] >= 0)
+        reads = dict.fromkeys((step for step in own if step in waits or _reads(program, step)), 0)
+        return Edit(free=waits), Edit(busy=reads, free=waits), Edit(lead=outside, busy=reads, free=waits)
+    if event is Event.COPY:
+        acting = [step for step in own if program.work[step] or program.target[step] >= 0]
+        gone = {step: _nothing(program.work[step]) for step in acting}
+        free, none = frozenset(acting), dict.fromkeys(acting, 0)
+        return (
+            Edit(free=free, work=gone),
+            Edit(busy=none, free=free, work=gone),
+            Edit(lead=outside, busy=none, free=free, work=gone),
+        )
+    if event is Event.HOST:
+        calls = dict.fromkeys((step for steps in places.inside for step in steps), 0)
+        plain = Edit(lead=outside)
+        return plain, plain, Edit(lead=outside, busy=calls)
+    half = {step: 1.0 - share / 2 for step, share in places.leads.items()}
+    busy: dict[int, int] = {}
+    fused: dict[int, tuple[Work, ...]] = {}
+    for steps in places.inside:
+        launches = [step for step in steps if program.work[step]]
+        busy |= dict.fromkeys(launches, 0) | dict.fromkeys(launches[:1], LAUNCH_NS)
+        if cause in (RootCause.COMPUTE, RootCause.MEMORY) and launches:
+            longest = max((item for step in launches for item in program.work[step]), key=lambda item: item[1])
+            fused |= {step: _nothing(program.work[step]) for step in launches}
+            fused[launches[0]] = (longest, *fused[launches[0]][1:])
+    plain = Edit(lead=outside, busy=busy, work=fused)
+    return Edit(lead=half, busy=busy), plain, plain
+
+
+def _nothing(items: tuple[Work, ...]) -> tuple[Work, ...]:
+    """Work that takes no time; it stays in place, since waits count back over it."""
+    return tuple((lane, 0, latency, 0, 0) for lane, _, latency, _, _ in items)
+
+
+def _reads(program: Program, step: int) -> bool:
+    """Whether a call is the copy of a read: one piece of work that the call, or the wait after it, waits for."""
+    if len(program.work[step]) != 1:
+        return False
+    following = next((s for s in range(step + 1, len(program)) if program.call[s] >= 0), None)
+    return program.target[step] == 0 or (following is not None and program.target[following] == 0)

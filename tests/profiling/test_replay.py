@@ -1,0 +1,144 @@
+"""The replay against a simulated machine whose true savings are known."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from handmade import finding
+from simulated import Statement, profile_run, truth, without
+
+from awp_lint.detector.finding import Event, Evidence, Finding, RootCause, Verdict
+from awp_lint.detector.profiling.run import analyse
+
+
+def priced(statements: list[Statement], one: Finding, tmp_path: Path, event: float = 1.5) -> Evidence:
+    return analyse(profile_run(statements, [one], tmp_path, event), [one]).evidence[one.id]
+
+
+WAIT = finding(20, "AWP101", Event.WAIT, "/app/x.py")
+HOST = finding(20, "AWP202", Event.HOST, "/app/x.py", RootCause.SCHEDULING)
+LAUNCHES = finding(20, "AWP203", Event.LAUNCHES, "/app/x.py", RootCause.SCHEDULING)
+
+
+def test_wait_in_a_balanced_step(tmp_path: Path) -> None:
+    """Host and device each take about half: without the wait they overlap."""
+    step = [
+        Statement(kernels=(40.0,) * 40, between=10.0),
+        Statement(waits=True, finding="f20"),
+        Statement(host=900.0),
+    ]
+    gained = truth(step) - truth(without(step, "f20", waits=False))
+    assert gained > 500
+    found = priced(step, WAIT, tmp_path)
+    assert found.verdict is Verdict.CONFIRMED and found.predicted_saving is not None
+    assert found.predicted_saving.ms == pytest.approx(gained / 1000, rel=0.05)
+    assert found.predicted_saving.low_pct > 0
+    assert found.predicted_saving.low_pct <= found.predicted_saving.pct <= found.predicted_saving.high_pct
+    assert "replay" in found.predicted_saving.assumption
+
+
+def test_wait_that_only_moves(tmp_path: Path) -> None:
+    """Another wait follows at once: removing the first one saves its own poll and no more."""
+    step = [
+        Statement(kernels=(60.0,) * 30, between=10.0),
+        Statement(waits=True, finding="f20"),
+        Statement(waits=True),
+        Statement(host=300.0),
+    ]
+    gained = truth(step) - truth(without(step, "f20", waits=False))
+    assert gained < 10
+    found = priced(step, WAIT, tmp_path)
+    assert found.verdict is Verdict.PRESENT_BUT_FREE
+    assert found.blocked_ms is not None and found.blocked_ms > 0.5  # it blocks for long all the same
+
+
+def test_wait_of_a_device_bound_program_is_free(tmp_path: Path) -> None:
+    """The device is full: the host has nothing to do but wait, and there is always work queued behind."""
+    step = [
+        Statement(kernels=(500.0,) * 10, between=6.0),
+        Statement(waits=True, finding="f20"),
+        Statement(kernels=(500.0,) * 10, between=6.0),
+    ]
+    gained = truth(step) - truth(without(step, "f20", waits=False))
+    found = priced(step, WAIT, tmp_path)
+    assert gained < 0.01 * truth(step)
+    assert found.verdict is Verdict.PRESENT_BUT_FREE
+    assert found.blocked_ms is not None and found.blocked_ms > 4
+
+
+def test_host_work_of_a_host_bound_step(tmp_path: Path) -> None:
+    step = [
+        Statement(kernels=(3.0,) * 60, between=12.0),
+        Statement(host=400.0, finding="f20"),
+        Statement(waits=True),
+    ]
+    gained = truth(step) - truth(without(step, "f20", host=0.0))
+    found = priced(step, HOST, tmp_path)
+    assert found.verdict is Verdict.CONFIRMED and found.predicted_saving is not None
+    assert found.predicted_saving.ms == pytest.approx(gained / 1000, rel=0.05)
+
+
+def test_host_work_hidden_behind_the_device_is_free(tmp_path: Path) -> None:
+    step = [
+        Statement(kernels=(200.0,) * 20, between=6.0),
+        Statement(host=400.0, finding="f20"),
+        Statement(kernels=(200.0,) * 2, between=6.0),
+        Statement(waits=True),
+    ]
+    gained = truth(step) - truth(without(step, "f20", host=0.0))
+    assert gained < 1
+    assert priced(step, HOST, tmp_path).verdict is Verdict.PRESENT_BUT_FREE
+
+
+def test_many_launches_into_one(tmp_path: Path) -> None:
+    step = [
+        Statement(kernels=(3.0,) * 40, between=12.0, finding="f20"),
+        Statement(kernels=(3.0,) * 40, between=12.0),
+        Statement(waits=True),
+    ]
+    once = without(step, "f20", kernels=(120.0,), between=0.5, ops=1)
+    gained = truth(step) - truth(once)
+    found = priced(step, LAUNCHES, tmp_path)
+    assert found.verdict is Verdict.CONFIRMED and found.predicted_saving is not None
+    assert found.launches == 40
+    saving = found.predicted_saving
+    unit = truth(step) / 1000
+    assert saving.low_pct * unit / 100 <= gained / 1000 <= saving.high_pct * unit / 100 + 0.02
+    assert saving.ms == pytest.approx(gained / 1000, rel=0.1)
+
+
+@pytest.mark.parametrize("event", [0.0, 0.8, 3.0])
+def test_the_profilers_cost_does_not_move_the_answer(tmp_path: Path, event: float) -> None:
+    step = [
+        Statement(kernels=(3.0,) * 60, between=15.0),
+        Statement(host=200.0, finding="f20"),
+        Statement(waits=True),
+    ]
+    gained = truth(step) - truth(without(step, "f20", host=0.0))
+    found = priced(step, HOST, tmp_path, event)
+    assert found.predicted_saving is not None
+    assert found.predicted_saving.ms == pytest.approx(gained / 1000, rel=0.05)
+
+
+def test_a_replay_that_misses_the_step_is_refused(tmp_path: Path) -> None:
+    """Traced host time that no cost an event explains: the profiler slows down what has no events."""
+    step = [
+        Statement(kernels=(3.0,) * 10, between=12.0),
+        Statement(host=400.0, finding="f20"),
+        Statement(host=3000.0),
+        Statement(waits=True),
+    ]
+    session = profile_run(step, [HOST], tmp_path)
+    process = session.processes[0]
+    slow = [(w if w.kind.value != "baseline" else _faster(w)) for w in process.windows]
+    process.windows = tuple(slow)
+    found = analyse(session, [HOST]).evidence["f20"]
+    assert "not yet replayed (the replay takes" in found.reason
+
+
+def _faster(window):  # type: ignore[no-untyped-def]
+    from dataclasses import replace
+
+    ticks = tuple(window.start_ns + (t - window.start_ns) // 2 for t in window.ticks)
+    return replace(window, ticks=ticks)
