@@ -51,6 +51,12 @@ class _Answer(NamedTuple):
     height: int  # levels of unfolding that it needed
 
 
+class _Sites(NamedTuple):
+    calls: tuple[CallArguments, ...]
+    cut: bool  # whether deeper unfolding could find others
+    height: int
+
+
 class _Level:
     """An ``Outside`` whose value answers are unfolded one level less."""
 
@@ -88,6 +94,7 @@ class LinkedValues:
         self._final: dict[tuple[str, str, str], _Answer] = {}
         self._partial: dict[tuple[str, str, str, int], Value | None] = {}
         self._sites: dict[str, dict[str, list[CallArguments]]] = {}
+        self._sites_by_function: dict[tuple[str, int], _Sites] = {}
         self._cut = False
         self._height = 0
         for file in sorted(files, key=lambda f: (f.module, f.packed)):
@@ -253,25 +260,34 @@ class LinkedValues:
             return None
         position = facts.parameters.index(name) if name in facts.parameters else None
         result: Value | None = None
-        looked = 0
-        short = function.rpartition(".")[2]
-        for module in self._callers.get(short, ()):
-            for call in self._calls(module, short):
-                if not self._reaches(call.callee, function, depth):
-                    continue
-                looked += 1
-                if looked > MAX_SITES:
-                    return None
-                passed = next((v for keyword, v in call.keywords if keyword == name), None)
-                if passed is None and position is not None and position < len(call.positional):
-                    passed = call.positional[position]
-                if passed is None:
-                    continue
-                value = self.settle(decode(passed), depth)
-                result = value if result is None else join(result, value)
-                if result == UNKNOWN:
-                    return None
+        for call in self._sites_of(function, depth):
+            passed = next((v for keyword, v in call.keywords if keyword == name), None)
+            if passed is None and position is not None and position < len(call.positional):
+                passed = call.positional[position]
+            if passed is None:
+                continue
+            value = self.settle(decode(passed), depth)
+            result = value if result is None else join(result, value)
+            if result == UNKNOWN:
+                return None
         return None if result is None else _assume(result)
+
+    def _sites_of(self, function: str, depth: int) -> tuple[CallArguments, ...]:
+        """The calls that reach a function; none where they are too many to say anything."""
+        known = self._sites_by_function.get((function, depth))
+        if known is None:
+            outer = self._cut, self._height
+            self._cut, self._height = False, 0
+            short = function.rpartition(".")[2]
+            found: list[CallArguments] = []
+            for module in self._callers.get(short, ()):
+                found += [c for c in self._calls(module, short) if self._reaches(c.callee, function, depth)]
+            sites = tuple(found) if len(found) <= MAX_SITES else ()
+            known = self._sites_by_function[function, depth] = _Sites(sites, self._cut, self._height)
+            self._cut, self._height = outer
+        self._cut = self._cut or known.cut
+        self._height = max(self._height, known.height)
+        return known.calls
 
     def _reaches(self, callee: str, function: str, depth: int) -> bool:
         """Whether a call's callee is this function."""

@@ -65,7 +65,9 @@ def run(m: Machine, node: Definition) -> Table:
     if m.yielded:
         held = tensors.joined(m.yielded)
         returns = make(Kind.ITERATOR, element=held if held != UNKNOWN else None, certainty=Certainty.PROVEN)
-    table.close(returns, m.bound)
+    if m.live:
+        m.exits.append(m.env)
+    table.close(returns, m.bound, m.exits)
     return table
 
 

@@ -60,13 +60,18 @@ class Table:
             }
         return self._locals
 
-    def close(self, returns: Value, bound: dict[str, list[Value]]) -> None:
-        """Set what is known once the whole definition has been interpreted."""
+    def close(self, returns: Value, bound: dict[str, list[Value]], exits: list[Env]) -> None:
+        """Set what is known once the whole definition has been interpreted.
+
+        An attribute holds what it was assigned last: on the way to each exit, joined.
+        """
         self._returns = returns
         self._bound = bound
-        self._attributes = {
-            name[5:]: functools.reduce(join, values) for name, values in bound.items() if name.startswith("self.")
-        }
+        attributes = [name for name in bound if name.startswith("self.")]
+        if attributes:
+            for name in attributes:
+                last = [env[name] for env in exits if name in env]
+                self._attributes[name[5:]] = functools.reduce(join, last or bound[name])
 
 
 class Context:
@@ -98,6 +103,7 @@ class Machine(Context):
         "depth",
         "enclosing",
         "env",
+        "exits",
         "globals",
         "live",
         "names",
@@ -140,6 +146,7 @@ class Machine(Context):
         self.bound: dict[str, list[Value]] = {}  # all that each name, or ``self.x``, was assigned
         self.returned: list[Value] = []
         self.yielded: list[Value] = []
+        self.exits: list[Env] = []  # environments where the definition returns, noted once it assigns to self
         self.breaks: list[Env] = []
         self.continues: list[Env] = []
         self.calls: list[tuple[str, Args, Keywords]] = []  # what is called, for the linker (only where symbolic)
@@ -160,11 +167,12 @@ class Machine(Context):
             known.append(value)
 
 
+_USUAL = tuple(ast.Name(id=name, ctx=ast.Load()) for name in ("torch", "nn", "F", "Tensor"))
+
+
 def uses_torch(names: Names) -> bool:
     """Whether a file works with torch: one of the usual names means something of torch."""
-    return any(
-        (names.qualified(ast.Name(id=name)) or "").startswith("torch") for name in ("torch", "Tensor", "nn", "F")
-    )
+    return any((names.qualified(name) or "").startswith("torch") for name in _USUAL)
 
 
 Handler = Callable[[Machine, Any], Value]

@@ -221,10 +221,10 @@ def _tensor_attribute(context: Context, v: Value, name: str) -> Value:
 def _object_attribute(context: Context, v: Value, name: str) -> Value:
     cls = v.cls
     if cls is not None:
-        method = context.outside.method(cls, name)
         known = context.outside.attribute(cls, name)
         if known is not None:
             return known
+        method = context.outside.method(cls, name)
         if method is not None:
             return make(Kind.CALLABLE, cls=method, certainty=_PROVEN)
     if v.kind is Kind.MODULE:

@@ -137,6 +137,7 @@ def _expr(m: Machine, node: ast.Expr) -> None:
 def _return(m: Machine, node: ast.Return) -> None:
     if node.value is not None:
         m.returned.append(evaluate(m, node.value))
+    m.exits.append(m.env)
     m.live = False
 
 
