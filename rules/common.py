@@ -70,9 +70,43 @@ def device_certainty(value: Value) -> Certainty:
     return value.certainty
 
 
+def sureness(view: FunctionView, node: ast.AST, frequency: Frequency, *values: Value) -> Confidence:
+    """As :func:`judge`; low on the other branch of a switch between implementations and where a modulo decides."""
+    confidence = judge(frequency, *values)
+    return Confidence.LOW if view.regions(node) & Region.FALLBACK or occasional(view, node) else confidence
+
+
+def occasional(view: FunctionView, node: ast.AST) -> bool:
+    """Whether the node runs every few passes only: below ``if step % 16 == 0`` or behind ``step % 16 == 0 and``."""
+    child = node
+    for parent in ancestors(view, node):
+        if isinstance(parent, ast.If) and child is not parent.test and _modulo(parent.test):
+            return True
+        if isinstance(parent, ast.BoolOp) and isinstance(parent.op, ast.And):
+            earlier = parent.values[: parent.values.index(child)] if child in parent.values else []
+            if any(map(_modulo, earlier)):
+                return True
+        child = parent
+    return False
+
+
+def _modulo(test: ast.AST) -> bool:
+    return any(isinstance(part, ast.BinOp) and isinstance(part.op, ast.Mod) for part in ast.walk(test))
+
+
 def lower(*levels: Confidence) -> Confidence:
     """The least of several confidences."""
     return min(levels, key=lambda level: level.order)
+
+
+def maybe_device(value: Value) -> bool:
+    """A tensor that is not known to live on the host."""
+    return value.is_tensor and value.device is not Device.HOST
+
+
+def callee(call: ast.Call) -> str:
+    """The last part of what is called: ``item`` of ``x.item()``, "" where it has no name."""
+    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
 
 
 def often(frequency: Frequency) -> str:

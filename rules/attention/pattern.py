@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from awp_lint.detector.semantics.view import FunctionView
-from awp_lint.rules.common import argument, method
+from awp_lint.rules.common import argument, callee, method
 
 _STEP_LIMIT = 24
 
@@ -128,7 +128,7 @@ def product(node: ast.expr, view: FunctionView) -> tuple[ast.expr, ast.expr] | N
         return node.left, node.right
     if not isinstance(node, ast.Call):
         return None
-    name = _callee(node)
+    name = callee(node)
     if name == "einsum":
         operands = node.args[1:]
         return (operands[0], operands[1]) if len(operands) == 2 else None
@@ -146,10 +146,6 @@ def product(node: ast.expr, view: FunctionView) -> tuple[ast.expr, ast.expr] | N
 def _is_module(node: ast.expr, view: FunctionView) -> bool:
     dotted = view.qualified(node)
     return dotted is not None and dotted.startswith("torch") and not dotted.startswith("torch.Tensor")
-
-
-def _callee(call: ast.Call) -> str:
-    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
 
 
 _CASTS = frozenset({"to", "float", "half", "bfloat16", "type_as", "type", "contiguous", "double"})
@@ -194,11 +190,11 @@ class _Backward:
         pair = product(scores, self.view)
         assert pair is not None
         query, key = pair
-        if isinstance(scores, ast.Call) and _callee(scores) == "baddbmm":
+        if isinstance(scores, ast.Call) and callee(scores) == "baddbmm":
             self._baddbmm(scores)
-        if isinstance(scores, ast.Call) and _callee(scores) == "einsum":
+        if isinstance(scores, ast.Call) and callee(scores) == "einsum":
             return query, key, einsum_swaps(scores)
-        three = isinstance(scores, ast.Call) and _callee(scores) in ("bmm", "baddbmm")
+        three = isinstance(scores, ast.Call) and callee(scores) in ("bmm", "baddbmm")
         plain = transposed_key(key, three or self.view.value(key).rank == 3)
         return (query, plain, True) if plain is not None else (query, key, False)
 
@@ -244,7 +240,7 @@ class _Backward:
         return None
 
     def _call(self, node: ast.Call, at: ast.AST, depth: int) -> ast.expr | None:
-        name = _callee(node)
+        name = callee(node)
         found = method(node)
         receiver = found[0] if found is not None and not _is_module(found[0], self.view) else None
         args = list(node.args) if receiver is not None else node.args[1:]
@@ -323,7 +319,7 @@ class _Backward:
     def _in_place(self, statement: ast.Expr) -> None:
         call = statement.value
         assert isinstance(call, ast.Call)
-        name = _callee(call)
+        name = callee(call)
         if name == "masked_fill_" and len(call.args) == 2:
             self._step(What.FILL, statement, call.args[1], call.args[0])
         elif name in ("mul_", "div_", "add_") and call.args:
@@ -378,10 +374,10 @@ class _Forward:
         pair = product(call, self.view)
         if pair is not None and any(part is node for part in pair):
             return call, pair[1] if pair[0] is node else pair[0]
-        if "drop" in _callee(call).lower():
+        if "drop" in callee(call).lower():
             self.steps.append(Step(What.DROPOUT, call))
             return self.follow(call, depth + 1)
-        if _callee(call) in ("nan_to_num",):
+        if callee(call) in ("nan_to_num",):
             self.steps.append(Step(What.OTHER, call))
             return self.follow(call, depth + 1)
         return None

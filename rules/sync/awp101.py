@@ -6,17 +6,17 @@ import ast
 from collections.abc import Iterator
 
 from awp_lint.detector.finding import Confidence, Event, MarkKind, RootCause
-from awp_lint.detector.semantics.view import FileView, FunctionView, LoopKind, Region
+from awp_lint.detector.semantics.view import FileView, FunctionView, LoopKind
 from awp_lint.rules.base import Candidate, Rule
 from awp_lint.rules.common import (
     assigned_name,
     frequency_reason,
     hot_frequency,
-    judge,
     lower,
     often,
     reasons,
     short,
+    sureness,
 )
 from awp_lint.rules.sync.reads import Read, device_read, is_token_read, iterated_from, serves_int_contract
 
@@ -93,8 +93,8 @@ class DeviceRead(Rule):
         frequency = hot_frequency(view, node)
         if frequency is None:
             return
-        confidence = judge(frequency, read.value)
-        if view.regions(node) & Region.FALLBACK or is_token_read(read, view) or serves_int_contract(read, view):
+        confidence = sureness(view, node, frequency, read.value)
+        if is_token_read(read, view) or serves_int_contract(read, view):
             confidence = lower(confidence, Confidence.LOW)
         yield Candidate(
             node=node,

@@ -5,11 +5,19 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from awp_lint.detector.finding import Confidence, Event, RootCause
-from awp_lint.detector.semantics.values import Device, Kind, Value
-from awp_lint.detector.semantics.view import FileView, FunctionView, Level, Region
+from awp_lint.detector.finding import Event, RootCause
+from awp_lint.detector.semantics.values import Kind, Value
+from awp_lint.detector.semantics.view import FileView, FunctionView, Level
 from awp_lint.rules.base import Candidate, Rule
-from awp_lint.rules.common import frequency_reason, hot_frequency, judge, lower, often, reasons, short
+from awp_lint.rules.common import (
+    frequency_reason,
+    hot_frequency,
+    maybe_device,
+    often,
+    reasons,
+    short,
+    sureness,
+)
 
 
 class DeviceTruth(Rule):
@@ -87,9 +95,7 @@ class DeviceTruth(Rule):
             frequency = hot_frequency(view, tested)
             if frequency is None:
                 continue
-            confidence = judge(frequency, value)
-            if view.regions(tested) & Region.FALLBACK:
-                confidence = lower(confidence, Confidence.LOW)
+            confidence = sureness(view, tested, frequency, value)
             yield Candidate(
                 node=tested,
                 message=f"`{short(tested)}` is on the device: asking for its truth waits {often(frequency)}".rstrip(),
@@ -144,18 +150,14 @@ def _truth_value(tested: ast.expr, view: FunctionView) -> Value | None:
     """The device tensor whose truth is asked for, None where there is none."""
     if isinstance(tested, ast.Compare) and isinstance(tested.ops[0], ast.In | ast.NotIn):
         container = view.value(tested.comparators[0])
-        if _maybe_device(container):
+        if maybe_device(container):
             return container
         left = view.value(tested.left)
-        if _maybe_device(left) and container.kind in (Kind.SEQUENCE, Kind.UNKNOWN):
+        if maybe_device(left) and container.kind in (Kind.SEQUENCE, Kind.UNKNOWN):
             return left
         return None
     value = view.value(tested)
-    return value if _maybe_device(value) else None
-
-
-def _maybe_device(value: Value) -> bool:
-    return value.is_tensor and value.device is not Device.HOST
+    return value if maybe_device(value) else None
 
 
 def _action(node: ast.AST, tested: ast.expr, path: tuple[Level, ...]) -> str:

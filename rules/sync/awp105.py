@@ -7,12 +7,20 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from awp_lint.detector.finding import Confidence, Effect, Event, Fix, RootCause, Safety
+from awp_lint.detector.finding import Effect, Event, Fix, RootCause, Safety
 from awp_lint.detector.semantics.library import lookup
 from awp_lint.detector.semantics.values import Device, DTypeClass, Kind, Value
-from awp_lint.detector.semantics.view import FileView, FunctionView, Region
+from awp_lint.detector.semantics.view import FileView, FunctionView
 from awp_lint.rules.base import Candidate, Rule
-from awp_lint.rules.common import argument, frequency_reason, hot_frequency, judge, lower, often, reasons, short
+from awp_lint.rules.common import (
+    argument,
+    frequency_reason,
+    hot_frequency,
+    often,
+    reasons,
+    short,
+    sureness,
+)
 
 if TYPE_CHECKING:
     from awp_lint.rules.nodemap import Definition
@@ -123,9 +131,7 @@ class DataDependentShape(Rule):
         frequency = hot_frequency(view, node)
         if frequency is None:
             return
-        confidence = judge(frequency, value)
-        if view.regions(node) & Region.FALLBACK:
-            confidence = lower(confidence, Confidence.LOW)
+        confidence = sureness(view, node, frequency, value)
         what = f"`{short(node)}`"
         if data is not None:
             what = f"assigning a tensor through the mask `{short(data.mask, 40)}`"

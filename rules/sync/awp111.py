@@ -6,10 +6,18 @@ import ast
 import re
 from collections.abc import Iterator
 
-from awp_lint.detector.finding import Confidence, Event, RootCause
-from awp_lint.detector.semantics.view import FileView, FunctionView, Region
+from awp_lint.detector.finding import Event, RootCause
+from awp_lint.detector.semantics.view import FileView, FunctionView
 from awp_lint.rules.base import Candidate, Rule
-from awp_lint.rules.common import ancestors, assigned_name, frequency_reason, hot_frequency, judge, lower, often, short
+from awp_lint.rules.common import (
+    ancestors,
+    assigned_name,
+    frequency_reason,
+    hot_frequency,
+    often,
+    short,
+    sureness,
+)
 from awp_lint.rules.common import reasons as value_reasons
 from awp_lint.rules.sync.reads import device_read
 
@@ -93,9 +101,7 @@ class CpuSampling(Rule):
         frequency = hot_frequency(view, node)
         if frequency is None:
             return
-        confidence = judge(frequency, read.value)
-        if view.regions(node) & Region.FALLBACK:
-            confidence = lower(confidence, Confidence.LOW)
+        confidence = sureness(view, node, frequency, read.value)
         source = short(read.source, 40)
         yield Candidate(
             node=node,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from awp_lint.detector.semantics.values import Device, Value
 from awp_lint.detector.semantics.view import FunctionView, Level, LoopKind
-from awp_lint.rules.common import ancestors, argument, assigned_name, method, names_in, target_names
+from awp_lint.rules.common import ancestors, argument, assigned_name, callee, method, names_in, target_names
 
 READ_METHODS = frozenset({"item", "tolist", "cpu", "numpy"})
 READ_BUILTINS = frozenset({"int", "float", "complex"})
@@ -109,7 +109,7 @@ def _feeds_int(view: FunctionView, node: ast.AST) -> bool:
             if parent.arg is not None and _INT_NAMES.fullmatch(parent.arg):
                 return True
         elif isinstance(parent, ast.Call):
-            name = _callee(parent)
+            name = callee(parent)
             if child is not parent.func and name in _INT_CALLEES:
                 return True
             if name not in ("int", "max", "min", "list", "tuple"):
@@ -123,10 +123,6 @@ def _feeds_int(view: FunctionView, node: ast.AST) -> bool:
             return False
         child = parent
     return False
-
-
-def _callee(call: ast.Call) -> str:
-    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
 
 
 def is_token_read(read: Read, view: FunctionView) -> bool:
@@ -145,7 +141,7 @@ def is_token_read(read: Read, view: FunctionView) -> bool:
 
 def _is_token(node: ast.expr, view: FunctionView, depth: int) -> bool:
     if isinstance(node, ast.Call):
-        name = _callee(node)
+        name = callee(node)
         if name in _PICKS:
             return True
         if name in ("squeeze", "view", "reshape", "flatten", "detach", "to", "long", "int", "contiguous", "cpu"):

@@ -1,0 +1,139 @@
+"""AWP103 device-iteration."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from awp_lint.detector.finding import Event, RootCause
+from awp_lint.detector.semantics.values import Kind, Value
+from awp_lint.detector.semantics.view import FileView, FunctionView
+from awp_lint.rules.base import Candidate, Rule
+from awp_lint.rules.common import (
+    callee,
+    frequency_reason,
+    maybe_device,
+    often,
+    reasons,
+    served_frequency,
+    short,
+    sureness,
+)
+
+_BUILTINS = frozenset({"any", "all", "max", "min", "sorted"})
+_BY_KEY = frozenset({"groupby", "Counter", "set", "frozenset"})
+_ADVICE = {
+    "any": "use `{0}.any()`, one wait, or select on the device",
+    "all": "use `{0}.all()`, one wait, or select on the device",
+    "max": "use `{0}.max()`, or `torch.maximum` of two tensors",
+    "min": "use `{0}.min()`, or `torch.minimum` of two tensors",
+    "sorted": "use `{0}.sort()`",
+}
+
+
+class DeviceIteration(Rule):
+    """Python goes over the elements of a device tensor and asks for the value of each."""
+
+    id = "AWP103"
+    name = "device-iteration"
+    root_cause = RootCause.RUNTIME
+    cost_us = 500.0
+    event = Event.WAIT
+    words = (b"any(", b"all(", b"max(", b"min(", b"sorted(", b"groupby(", b"Counter(", b"set(")
+    nodes = (ast.Call,)
+    over = ("AWP102", "AWP101")
+
+    summary = "Python builtins compare the elements of a device tensor one by one"
+    what = """
+        Python's `any`, `all`, `max`, `min`, `sorted`, `set`, `groupby` or `Counter` over a tensor that lives on the
+        accelerator, or over its elements in a generator.
+        """
+    why = """
+        Each element becomes a tensor of its own whose truth, order or hash Python asks for: one launch and one wait an
+        element, where one reduction on the device and at most one wait would do.
+        """
+    fine = """
+        - Iterating, unpacking or zipping a tensor: `unbind` makes views and waits for nothing (AWP203 if rows launch).
+        - `sum` over tensors, which adds on the device.
+        - Lists of Python numbers, shapes, host tensors.
+        """
+    safety = """
+        No automatic rewrite: use the tensor's own reduction (`x.any()`, `x.max()`), or one `.tolist()` before the loop.
+        """
+    references = (
+        "https://docs.pytorch.org/docs/stable/notes/cuda.html#asynchronous-execution",
+        "https://docs.pytorch.org/docs/stable/generated/torch.any.html",
+    )
+    bad = """
+        import torch
+
+        class Attention(torch.nn.Module):
+            def forward(self, hidden_states: torch.Tensor, is_global: torch.Tensor) -> torch.Tensor:
+                if any(is_global.flatten()):
+                    hidden_states = hidden_states * 2
+                return hidden_states
+        """
+    good = """
+        import torch
+
+        class Attention(torch.nn.Module):
+            def forward(self, hidden_states: torch.Tensor, is_global: torch.Tensor) -> torch.Tensor:
+                return torch.where(is_global.any(), hidden_states * 2, hidden_states)
+        """
+
+    def candidates(self, node: ast.AST, view: FunctionView, file: FileView) -> Iterator[Candidate]:
+        assert isinstance(node, ast.Call)
+        found = _of_call(node, view)
+        if found is None:
+            return
+        source, value, action = found
+        frequency = served_frequency(view, node)
+        if frequency is None:
+            return
+        confidence = sureness(view, node, frequency, value)
+        yield Candidate(
+            node=node,
+            message=f"`{short(node)}` waits for the device once for each element of `{short(source, 40)}`"
+            + (f", {words}" if (words := often(frequency)) else ""),
+            action=action,
+            confidence=confidence,
+            frequency=frequency,
+            why=(*reasons(value, source), *frequency_reason(frequency)),
+            covers=tuple(ast.walk(node)),
+        )
+
+
+_Found = tuple[ast.expr, Value, str]
+
+
+def _of_call(call: ast.Call, view: FunctionView) -> _Found | None:
+    name = callee(call)
+    builtin = isinstance(call.func, ast.Name) and name in _BUILTINS
+    if not builtin and not (name in _BY_KEY and (isinstance(call.func, ast.Name) or name != "set")):
+        return None
+    if not call.args or isinstance(call.args[0], ast.Starred):
+        return None
+    if view.assignments(name):
+        return None  # a local function of that name
+    first = call.args[0]
+    if isinstance(first, ast.GeneratorExp | ast.ListComp):
+        value = view.value(first.elt)
+        return _found(name, first.elt, value, True) if builtin and maybe_device(value) else None
+    if builtin and name in ("max", "min") and len(call.args) > 1:
+        for arg in call.args:
+            if not isinstance(arg, ast.Starred) and maybe_device(view.value(arg)):
+                return _found(name, arg, view.value(arg), False)
+        return None
+    value = view.value(first)
+    if value.kind in (Kind.SEQUENCE, Kind.ITERATOR) and value.element is not None and maybe_device(value.element):
+        # a list of device scalars: the same, one wait an item
+        return _found(name, first, value.element, True) if value.element.rank == 0 else None
+    return _found(name, first, value, False) if maybe_device(value) else None
+
+
+def _found(name: str, source: ast.expr, value: Value, items: bool) -> _Found:
+    if name in _ADVICE and not items:
+        return source, value, _ADVICE[name].format(short(source, 40))
+    if name in _ADVICE:
+        return source, value, f"stack the items and use `.{name.removesuffix('ed')}()` on the device"
+    return source, value, f"read `{short(source, 40)}` once with `.tolist()` before"

@@ -1,0 +1,108 @@
+"""AWP106 explicit-synchronize."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from awp_lint.detector.finding import Confidence, Event, MarkKind, RootCause
+from awp_lint.detector.semantics.values import Certainty, Kind
+from awp_lint.detector.semantics.view import FileView, FunctionView
+from awp_lint.rules.base import Candidate, Rule
+from awp_lint.rules.common import callee, frequency_reason, hot_frequency, lower, often, short, sureness
+
+_WHOLE_DEVICE = frozenset({
+    "torch.cuda.synchronize", "torch.xpu.synchronize", "torch.mps.synchronize", "torch.accelerator.synchronize",
+    "torch.npu.synchronize",
+})  # fmt: skip
+#: What a wait may be there for.
+_RELIES = re.compile(r"non_blocking|ipc|dlpack|memcpy|nccl|capture_begin|CUDAGraph|[Ss]tream\(")
+
+
+class ExplicitSynchronize(Rule):
+    """The host waits for the whole device, a stream or an event on purpose, on a hot path."""
+
+    id = "AWP106"
+    name = "explicit-synchronize"
+    root_cause = RootCause.RUNTIME
+    cost_us = 200.0
+    event = Event.WAIT
+    mark = MarkKind.CALL
+    words = (b"synchronize",)
+    nodes = (ast.Call,)
+
+    summary = "the host waits for the device with synchronize() on a hot path"
+    what = """
+        `torch.cuda.synchronize()` and its kin, `stream.synchronize()` and `event.synchronize()`, in code that runs for
+        every step, token, layer or item and measures nothing.
+        """
+    why = """
+        The host stops until the device has worked off its queue, then the device idles until new work arrives. Work on
+        one stream is ordered without it, and reads of results wait by themselves.
+        """
+    fine = """
+        - Beside a clock, in benchmarks and tests.
+        - Before the host reads a buffer that a `non_blocking` copy fills, before memory is handed to another process or
+          library, around graph capture: shown at low confidence only.
+        """
+    safety = """
+        No automatic rewrite: delete it where no asynchronous copy, other stream or other process relies on it; else
+        wait for the one event that matters.
+        """
+    references = (
+        "https://docs.pytorch.org/docs/stable/generated/torch.cuda.synchronize.html",
+        "https://docs.pytorch.org/docs/stable/notes/cuda.html#cuda-streams",
+    )
+    bad = """
+        import torch
+
+        class Pipeline:
+            def __init__(self, unet: torch.nn.Module):
+                self.unet = unet
+
+            def __call__(self, latents: torch.Tensor, num_inference_steps: int) -> torch.Tensor:
+                for step in range(num_inference_steps):
+                    latents = self.unet(latents, step)
+                    torch.cuda.synchronize()
+                return latents
+        """
+    good = """
+        import torch
+
+        class Pipeline:
+            def __init__(self, unet: torch.nn.Module):
+                self.unet = unet
+
+            def __call__(self, latents: torch.Tensor, num_inference_steps: int) -> torch.Tensor:
+                for step in range(num_inference_steps):
+                    latents = self.unet(latents, step)
+                return latents
+        """
+
+    def candidates(self, node: ast.AST, view: FunctionView, file: FileView) -> Iterator[Candidate]:
+        assert isinstance(node, ast.Call)
+        if callee(node) != "synchronize" or not isinstance(node.func, ast.Attribute):
+            return
+        dotted = view.qualified(node.func) or ""
+        owner = view.value(node.func.value)
+        if dotted not in _WHOLE_DEVICE and owner.kind is not Kind.STREAM:
+            return
+        frequency = hot_frequency(view, node)
+        if frequency is None:
+            return
+        confidence = sureness(view, node, frequency)
+        relied_on = _RELIES.search(ast.get_source_segment(file.text, view.node) or file.text)
+        if relied_on or owner.kind is Kind.STREAM:
+            confidence = lower(confidence, Confidence.LOW)
+        if frequency.certainty is Certainty.UNKNOWN:
+            confidence = Confidence.LOW
+        what = f"`{short(node)}`"
+        yield Candidate(
+            node=node,
+            message=f"{what} stops the host until the device has finished everything, {often(frequency)}".rstrip(", "),
+            action=f"delete {what}: one stream keeps its order by itself",
+            confidence=confidence,
+            frequency=frequency,
+            why=frequency_reason(frequency),
+        )

@@ -1,0 +1,148 @@
+"""AWP110 hidden-sync-call."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from awp_lint.detector.finding import Event, MarkKind, RootCause
+from awp_lint.detector.semantics.library import lookup
+from awp_lint.detector.semantics.view import FileView, FunctionView
+from awp_lint.rules.base import Candidate, Rule
+from awp_lint.rules.common import (
+    argument,
+    callee,
+    frequency_reason,
+    hot_frequency,
+    maybe_device,
+    often,
+    reasons,
+    short,
+    sureness,
+)
+
+#: Calls that wait and that other rules speak of.
+_OTHERS = frozenset({
+    "item", "tolist", "cpu", "numpy", "nonzero", "argwhere", "masked_select", "unique", "unique_consecutive", "where",
+    "repeat_interleave", "synchronize", "empty_cache", "barrier", "wait", "save", "ctc_loss", "generate", "__array__",
+    "mem_get_info", "ipc_collect", "to_sparse", "coalesce",
+})  # fmt: skip
+_ADVICE = {
+    "equal": "compare on the device (`(a == b).all()`) and keep the result there",
+    "allclose": "compare on the device (`torch.isclose(a, b).all()`) and keep the result there",
+    "one_hot": "pass `num_classes=`",
+    "histc": "pass `min=` and `max=`",
+    "bincount": "use `scatter_add_` into a tensor of known size",
+    "is_nonzero": "keep the decision on the device (`torch.where`)",
+    "pack_padded_sequence": "pass the lengths as a host tensor and keep the padded form",
+}
+
+
+class HiddenSyncCall(Rule):
+    """A library call that waits for the device inside."""
+
+    id = "AWP110"
+    name = "hidden-sync-call"
+    root_cause = RootCause.RUNTIME
+    cost_us = 100.0
+    event = Event.WAIT
+    mark = MarkKind.CALL
+    words = (
+        b"equal", b"allclose", b"bincount", b"histc", b"one_hot", b"is_nonzero", b"linalg", b"nms", b"pack_padded",
+        b"pad_packed", b"lstsq",
+    )  # fmt: skip
+    nodes = (ast.Call,)
+
+    summary = "a library call waits for the device inside"
+    what = """
+        Calls that look like plain device work and wait inside: `torch.equal`, `allclose`, `bincount`, `histc` without
+        a range, `one_hot` without `num_classes`, checked linear algebra (`inv`, `solve`, `cholesky`, `svd`, …), packing
+        of sequences; a table by torch version, for device tensors in code that runs for every step, token or layer.
+        """
+    why = """
+        The call returns a Python value, or needs one to size or check its result, so the host waits.
+        """
+    fine = """
+        - With the argument that makes the size known (`num_classes`, `min` and `max`).
+        - Host tensors, set-up, once a request, tests and training.
+        """
+    safety = """
+        A recommendation only: the argument or the call that avoids the wait.
+        """
+    references = (
+        "https://docs.pytorch.org/docs/stable/generated/torch.equal.html",
+        "https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.one_hot.html",
+        "https://docs.pytorch.org/docs/stable/generated/torch.linalg.inv_ex.html",
+    )
+    bad = """
+        import torch
+        import torch.nn.functional as F
+
+        class Experts(torch.nn.Module):
+            def __init__(self, layers: torch.nn.ModuleList) -> None:
+                super().__init__()
+                self.layers = layers
+
+            def forward(self, hidden_states: torch.Tensor) -> torch.Tensor:
+                for layer in self.layers:
+                    hidden_states = hidden_states + layer(hidden_states)
+                    chosen = F.one_hot(hidden_states.argmax(dim=-1))
+                    hidden_states = hidden_states * chosen.float().mean()
+                return hidden_states
+        """
+    good = """
+        import torch
+        import torch.nn.functional as F
+
+        class Experts(torch.nn.Module):
+            def __init__(self, layers: torch.nn.ModuleList) -> None:
+                super().__init__()
+                self.layers = layers
+
+            def forward(self, hidden_states: torch.Tensor) -> torch.Tensor:
+                for layer in self.layers:
+                    hidden_states = hidden_states + layer(hidden_states)
+                    chosen = F.one_hot(hidden_states.argmax(dim=-1), num_classes=hidden_states.shape[-1])
+                    hidden_states = hidden_states * chosen.float().mean()
+                return hidden_states
+        """
+
+    def candidates(self, node: ast.AST, view: FunctionView, file: FileView) -> Iterator[Candidate]:
+        assert isinstance(node, ast.Call)
+        name = callee(node)
+        if not name or name in _OTHERS:
+            return
+        dotted = view.qualified(node.func)
+        if dotted is None or not dotted.startswith(("torch.", "torchvision.")):
+            return
+        fact = lookup(dotted, file.target)
+        if fact is None or not fact.waits or "collective" in fact.effects:
+            return
+        if fact.wait_condition == "no-classes" and _classes_given(node):
+            return
+        if fact.wait_condition == "no-range" and argument(node, 3, "max") is not None:
+            return
+        source = (
+            node.func.value if dotted.startswith("torch.Tensor.") and isinstance(node.func, ast.Attribute) else None
+        )
+        operands = [source] if source is not None else node.args[:2]
+        operand = next((arg for arg in operands if maybe_device(view.value(arg))), None)
+        if operand is None:
+            return
+        frequency = hot_frequency(view, node)
+        if frequency is None:
+            return
+        value = view.value(operand)
+        yield Candidate(
+            node=node,
+            message=f"`{short(node)}` waits for the device inside, {often(frequency)}".rstrip(", "),
+            action=_ADVICE.get(name, f"use a form of `{name}` that does not check or size on the host"),
+            confidence=sureness(view, node, frequency, value),
+            frequency=frequency,
+            why=(f"`{dotted}` waits", *reasons(value, operand), *frequency_reason(frequency)),
+        )
+
+
+def _classes_given(call: ast.Call) -> bool:
+    classes = argument(call, 1, "num_classes")
+    return classes is not None and ast.unparse(classes) != "-1"
