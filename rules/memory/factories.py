@@ -54,9 +54,7 @@ def move(call: ast.Call, view: FunctionView) -> Move | None:
             device = arg
     if device is None and like is None:
         return None
-    if isinstance(device, ast.Constant) and device.value in ("cpu", None):
-        return None
-    if device is not None and not _is_device(device, view):
+    if device is not None and (not _is_device(device, view) or is_host_device(device, view)):
         return None
     return Move(call, made, device, dtype, like)
 
@@ -79,6 +77,16 @@ def _is_device(node: ast.expr, view: FunctionView) -> bool:
     if isinstance(node, ast.Call):
         name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
     return "device" in name.lower() or name in ("rank", "local_rank", "gpu")
+
+
+def is_host_device(node: ast.expr, view: FunctionView) -> bool:
+    """Whether a device argument names the host."""
+    if isinstance(node, ast.Constant):
+        return node.value in ("cpu", None)
+    if isinstance(node, ast.Call) and node.args:
+        return isinstance(node.args[0], ast.Constant) and node.args[0].value == "cpu"
+    name = node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+    return "cpu" in name.lower() or "host" in name.lower()
 
 
 def host_factory(node: ast.expr, view: FunctionView) -> str | None:

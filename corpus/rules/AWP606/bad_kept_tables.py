@@ -1,0 +1,27 @@
+"""Tables that an object keeps on the host, and models moved in requests."""
+
+import torch
+from fastapi import FastAPI
+from torch import nn
+from transformers import AutoModel
+
+app = FastAPI()
+encoder = AutoModel.from_pretrained("encoder")
+
+
+class Rope(nn.Module):
+    def __init__(self, dim: int):
+        super().__init__()
+        self.freqs = torch.arange(0, dim, 2) / dim
+        self.scales = torch.linspace(0, 1, steps=dim)
+
+    def forward(self, positions: torch.Tensor) -> torch.Tensor:
+        freqs = self.freqs.to(positions.device)  # expect: AWP606
+        return torch.outer(positions, freqs * self.scales[::2].to(device=positions.device))  # expect: AWP606
+
+
+@app.post("/embed")
+def embed(ids: list[int]) -> list:
+    model = encoder
+    encoder.to("cuda")  # expect: AWP606
+    return model(torch.tensor([ids], device="cuda")).last_hidden_state.tolist()

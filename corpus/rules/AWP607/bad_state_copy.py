@@ -1,0 +1,28 @@
+"""State deep-copied at every step and token."""
+
+import copy
+from copy import deepcopy
+
+import torch
+
+
+class Pipeline:
+    def __init__(self, unet: torch.nn.Module, state: dict):
+        self.unet = unet
+        self.state = state
+
+    @torch.no_grad()
+    def __call__(self, latents: torch.Tensor, num_inference_steps: int) -> torch.Tensor:
+        for step in range(num_inference_steps):
+            state = copy.deepcopy(self.state)  # expect: AWP607
+            latents = self.unet(latents, step, state)
+        return latents
+
+
+@torch.inference_mode()
+def generate(model: torch.nn.Module, ids: torch.Tensor, cache: list, max_new_tokens: int) -> torch.Tensor:
+    for _ in range(max_new_tokens):
+        branch = deepcopy(cache)  # expect: AWP607
+        logits = model(ids, past_key_values=branch).logits
+        ids = torch.cat([ids, logits[:, -1].argmax(-1, keepdim=True)], dim=1)
+    return ids

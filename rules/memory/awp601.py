@@ -1,0 +1,173 @@
+"""AWP601 constant-upload."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from awp_lint.detector.finding import Confidence, Event, MarkKind, RootCause
+from awp_lint.detector.semantics.values import Kind
+from awp_lint.detector.semantics.view import FileView, Frequency, FunctionView
+from awp_lint.rules.base import Candidate, Rule
+from awp_lint.rules.common import (
+    argument,
+    frequency_reason,
+    hot_frequency,
+    lower,
+    often,
+    short,
+    sureness,
+)
+from awp_lint.rules.memory.factories import DATA, is_host_device, move
+
+
+@dataclass(frozen=True, slots=True)
+class _Upload:
+    made: ast.Call  # torch.tensor(...)
+    data: ast.expr
+    device: str  # as code, for the message
+
+
+class ConstantUpload(Rule):
+    """Python data turned into a device tensor again and again."""
+
+    id = "AWP601"
+    name = "constant-upload"
+    root_cause = RootCause.MEMORY
+    cost_us = 50.0
+    event = Event.COPY
+    mark = MarkKind.CALL
+    words = (b"tensor(", b"as_tensor(", b"from_numpy(")
+    nodes = (ast.Call,)
+    over = ("AWP306", "AWP603")
+
+    summary = "Python data is copied to the device on every call"
+    what = """
+        `torch.tensor(data, device=...)`, `torch.tensor(data).to(device)` and the like for numbers, lists or NumPy
+        arrays, in code that runs for every step, token, layer or item.
+        """
+    why = """
+        The data is packed on the host and copied from pageable memory, which makes the host wait for the copy; a
+        constant is the same every time.
+        """
+    fine = """
+        - Set-up, once a request.
+        - Values that change at every step and that the device has to get: one pinned buffer and a `non_blocking` copy
+          serve those; shown at low confidence where many values change at once.
+        - `torch.full((), x, device=...)`: fills on the device, copies nothing.
+        """
+    safety = """
+        No automatic rewrite: register a buffer or cache one copy a device for constants; for a single number use
+        `torch.full((), x, device=device)` or the Python number itself.
+        """
+    references = (
+        "huggingface/transformers#20061 a constant made on the device",
+        "huggingface/diffusers#13406 a table copied to the device in every forward",
+        "https://docs.pytorch.org/docs/stable/notes/cuda.html#use-pinned-memory-buffers",
+    )
+    bad = """
+        import torch
+
+        class Norms(torch.nn.Module):
+            def __init__(self, layers: torch.nn.ModuleList) -> None:
+                super().__init__()
+                self.layers = layers
+
+            def forward(self, hidden_states: torch.Tensor) -> torch.Tensor:
+                for layer in self.layers:
+                    scale = torch.tensor([0.5, 1.0, 2.0], device=hidden_states.device)
+                    hidden_states = layer(hidden_states) * scale.mean()
+                return hidden_states
+        """
+    good = """
+        import torch
+
+        class Norms(torch.nn.Module):
+            def __init__(self, layers: torch.nn.ModuleList) -> None:
+                super().__init__()
+                self.layers = layers
+                self.register_buffer("scale", torch.tensor([0.5, 1.0, 2.0]), persistent=False)
+
+            def forward(self, hidden_states: torch.Tensor) -> torch.Tensor:
+                for layer in self.layers:
+                    hidden_states = layer(hidden_states) * self.scale.mean()
+                return hidden_states
+        """
+
+    def candidates(self, node: ast.AST, view: FunctionView, file: FileView) -> Iterator[Candidate]:
+        assert isinstance(node, ast.Call)
+        upload = _upload(node, view)
+        if upload is None:
+            return
+        frequency = hot_frequency(view, node)
+        if frequency is None:
+            return
+        data, kind = short(upload.data, 40), view.value(upload.data)
+        constant = kind.constant or _literal(upload.data)
+        if constant:
+            action = f"keep `{data}` in a buffer on the device"
+        elif kind.kind is Kind.SCALAR:
+            action = (
+                f"use `{data}` as a number, or fill on the device: `torch.full((), {data}, device={upload.device})`"
+            )
+        else:
+            action = f"keep `{data}` in a buffer, or copy it from pinned memory with `non_blocking=True`"
+        yield Candidate(
+            node=node,
+            message=f"`{data}` is copied to the device {often(frequency)} and the host waits".replace("  ", " "),
+            action=action,
+            confidence=_confidence(view, node, frequency, constant or kind.kind is Kind.SCALAR),
+            frequency=frequency,
+            why=(
+                f"`{data}` is {'a constant' if constant else 'Python data'} on the host",
+                *frequency_reason(frequency),
+            ),
+            covers=(upload.made,),
+        )
+
+
+def _confidence(view: FunctionView, node: ast.Call, frequency: Frequency, sure: bool) -> Confidence:
+    result = view.value(node)
+    level = sureness(view, node, frequency, result) if result.on_device else sureness(view, node, frequency)
+    return lower(level, Confidence.MEDIUM) if sure or result.on_device else Confidence.LOW
+
+
+def _upload(call: ast.Call, view: FunctionView) -> _Upload | None:
+    """A call that ends with Python data on the device."""
+    if data := _packed(call, view):
+        device = argument(call, None, "device")
+        if device is None or is_host_device(device, view) or view.value(call).on_host:
+            return None
+        return _Upload(call, data, short(device, 40))
+    moved = move(call, view)
+    if moved is None or not isinstance(moved.made, ast.Call):
+        return None
+    data = _packed(moved.made, view)
+    if data is None or argument(moved.made, None, "device") is not None:
+        return None
+    device_text = f"{short(moved.like, 30)}.device" if moved.like is not None else '"cuda"'
+    return _Upload(moved.made, data, short(moved.device, 40) if moved.device is not None else device_text)
+
+
+def _packed(call: ast.Call, view: FunctionView) -> ast.expr | None:
+    """The Python data of ``torch.tensor(data)``; None for other calls and for tensors as data."""
+    dotted = view.qualified(call.func) or ""
+    name = dotted.rpartition(".")[2]
+    if dotted != f"torch.{name}" or name not in DATA or not call.args:
+        return None
+    data = call.args[0]
+    value = view.value(data)
+    if value.is_tensor or (value.kind is Kind.SEQUENCE and value.element is not None and value.element.is_tensor):
+        return None
+    if value.kind is Kind.UNKNOWN and not _literal(data):
+        return None
+    return data
+
+
+def _literal(node: ast.expr) -> bool:
+    try:
+        ast.literal_eval(node)
+    except (ValueError, TypeError, SyntaxError, RecursionError):
+        return False
+    return True

@@ -1,0 +1,151 @@
+"""AWP603 blocking-copy."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from awp_lint.detector.finding import Confidence, Event, MarkKind, RootCause
+from awp_lint.detector.semantics.values import Certainty, Device, Kind
+from awp_lint.detector.semantics.view import FileView, FunctionView
+from awp_lint.rules.base import Candidate, Rule
+from awp_lint.rules.common import (
+    argument,
+    assigned_name,
+    frequency_reason,
+    hot_frequency,
+    lower,
+    method,
+    often,
+    short,
+    sureness,
+)
+from awp_lint.rules.memory.factories import RANDOM, host_origins, move
+
+
+class BlockingCopy(Rule):
+    """A host tensor copied to the device so that the host waits."""
+
+    id = "AWP603"
+    name = "blocking-copy"
+    root_cause = RootCause.MEMORY
+    confidence = Confidence.MEDIUM
+    cost_us = 50.0
+    event = Event.COPY
+    mark = MarkKind.CALL
+    words = (b".to(", b".cuda(", b"copy_(")
+    nodes = (ast.Call,)
+
+    summary = "a host tensor is copied to the device from pageable memory, so the host waits"
+    what = """
+        `.to(device)`, `.cuda()` or `device_tensor.copy_(...)` of a tensor that is made on the host at every step, token
+        or layer, without `non_blocking=True`, or with it but from memory that nobody pinned.
+        """
+    why = """
+        A copy from pageable memory is staged by the driver and holds the host until it is through; `non_blocking=True`
+        changes nothing about that unless the source is pinned.
+        """
+    fine = """
+        - Sources made with `pin_memory=True` or `.pin_memory()` and copied with `non_blocking=True`.
+        - Set-up, once a request.
+        - Tensors that are on the device already: `.to` then returns them as they are.
+        """
+    safety = """
+        A recommendation only. Pin through the project's own helper where it has one; pinning is refused or useless on
+        MPS and under WSL, and the host must not write the buffer before the copy is done.
+        """
+    references = (
+        "https://docs.pytorch.org/tutorials/intermediate/pinmem_nonblock.html",
+        "vllm-project/vllm#41429 where hard-coded pinning was a problem under WSL",
+        "huggingface/diffusers#13564 where pinning in a scheduler was refused",
+    )
+    bad = """
+        import torch
+
+        class Runner(torch.nn.Module):
+            def __init__(self, layers: torch.nn.ModuleList) -> None:
+                super().__init__()
+                self.layers = layers
+
+            def forward(self, hidden_states: torch.Tensor, lengths: list[int]) -> torch.Tensor:
+                for layer in self.layers:
+                    table = torch.tensor(lengths).cumsum(0)
+                    hidden_states = layer(hidden_states, table.to(hidden_states.device))
+                return hidden_states
+        """
+    good = """
+        import torch
+
+        class Runner(torch.nn.Module):
+            def __init__(self, layers: torch.nn.ModuleList) -> None:
+                super().__init__()
+                self.layers = layers
+
+            def forward(self, hidden_states: torch.Tensor, lengths: list[int]) -> torch.Tensor:
+                table = torch.tensor(lengths, pin_memory=True).cumsum(0)
+                table = table.pin_memory().to(hidden_states.device, non_blocking=True)
+                for layer in self.layers:
+                    hidden_states = layer(hidden_states, table)
+                return hidden_states
+        """
+
+    def candidates(self, node: ast.AST, view: FunctionView, file: FileView) -> Iterator[Candidate]:
+        assert isinstance(node, ast.Call)
+        source = _host_source(node, view)
+        if source is None or _pinned(source, view, 3):
+            return
+        frequency = hot_frequency(view, node)
+        if frequency is None:
+            return
+        asynchronous = argument(node, None, "non_blocking")
+        wanted = isinstance(asynchronous, ast.Constant) and asynchronous.value is True
+        text = short(source, 40)
+        confidence = lower(self.confidence, sureness(view, node, frequency))
+        if view.value(source).certainty is not Certainty.PROVEN:
+            confidence = Confidence.LOW
+        how = "in spite of `non_blocking=True`, since it is not pinned" if wanted else "and the host waits"
+        yield Candidate(
+            node=node,
+            message=f"`{text}` is copied from pageable memory {often(frequency)} {how}".replace("  ", " "),
+            action=f"make `{text}` on the device, or pin it and copy with `non_blocking=True`",
+            confidence=confidence,
+            frequency=frequency,
+            why=(
+                *(f"`{text}` is on the host: {r.text} (line {r.line})" for r in view.value(source).reasons[:1]),
+                *frequency_reason(frequency),
+            ),
+        )
+
+
+def _host_source(call: ast.Call, view: FunctionView) -> ast.expr | None:
+    """The host tensor that a call copies to the device."""
+    moved = move(call, view)
+    if moved is not None:
+        source = moved.made
+        value = view.value(source)
+        if not value.is_tensor or value.device is not Device.HOST:
+            return None
+        if host_origins(source, view) & RANDOM:
+            return None  # AWP602 speaks of those
+        return source
+    found = method(call)
+    if found is None or found[1] != "copy_" or not call.args:
+        return None
+    target, source_value = view.value(found[0]), view.value(call.args[0])
+    if not target.on_device or not source_value.is_tensor or source_value.device is not Device.HOST:
+        return None
+    return call.args[0]
+
+
+def _pinned(node: ast.expr, view: FunctionView, depth: int) -> bool:
+    """Whether somebody pinned the memory, as far as names and calls tell."""
+    text = ast.unparse(node).lower()
+    if "pin" in text or "_cpu_buf" in text:
+        return True
+    if depth == 0 or not isinstance(node, ast.Name):
+        return isinstance(node, ast.Subscript) and _pinned(node.value, view, depth)
+    for statement in view.assignments(node.id):
+        source = statement.value if isinstance(statement, ast.Assign) else None
+        if source is not None and assigned_name(view, source) == node.id and _pinned(source, view, depth - 1):
+            return True
+    return view.value(node).kind is Kind.UNKNOWN

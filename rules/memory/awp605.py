@@ -1,0 +1,103 @@
+"""AWP605 cache-flush."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from awp_lint.detector.finding import Confidence, Event, MarkKind, RootCause
+from awp_lint.detector.semantics.view import FileView, FunctionView, Region
+from awp_lint.rules.base import Candidate, Rule
+from awp_lint.rules.common import callee, frequency_reason, lower, often, served_frequency, short, sureness
+
+_FLUSHES = {
+    "torch.cuda.empty_cache": "gives all cached memory back and waits for the device",
+    "torch.mps.empty_cache": "gives all cached memory back and waits for the device",
+    "torch.xpu.empty_cache": "gives all cached memory back and waits for the device",
+    "torch.cuda.ipc_collect": "looks through all shared memory",
+    "gc.collect": "walks every Python object",
+}
+
+
+class CacheFlush(Rule):
+    """Memory given back on a hot path, to be allocated again at once."""
+
+    id = "AWP605"
+    name = "cache-flush"
+    root_cause = RootCause.MEMORY
+    cost_us = 5000.0
+    event = Event.HOST
+    mark = MarkKind.CALL
+    words = (b"empty_cache", b"gc.collect", b"ipc_collect", b"import collect")
+    nodes = (ast.Call,)
+
+    summary = "the allocator's cache is flushed, or the garbage collector run, on a hot path"
+    what = """
+        `torch.cuda.empty_cache()`, `ipc_collect()` or `gc.collect()` in code that runs for every step, token, layer,
+        item or request.
+        """
+    why = """
+        The next allocations go to the driver again, which costs hundreds of microseconds each and waits for the device;
+        a full collection walks every object of the process, milliseconds in a server.
+        """
+    fine = """
+        - After a model has been unloaded or offloaded, in error handlers for out-of-memory, in set-up, tests and
+          training.
+        - On purpose against fragmentation: then say so in a suppression, and flush every so many requests only.
+        """
+    safety = """
+        A recommendation only: people put it there against out-of-memory errors. Try `expandable_segments:True` in
+        `PYTORCH_CUDA_ALLOC_CONF` instead.
+        """
+    references = (
+        "huggingface/transformers#31530 where a flush at every step was reported as a slow-down",
+        "huggingface/transformers#31546 the same as an option every so many steps",
+        "https://docs.pytorch.org/docs/stable/notes/cuda.html#memory-management",
+    )
+    bad = """
+        import torch
+
+        class Pipeline:
+            def __init__(self, unet: torch.nn.Module) -> None:
+                self.unet = unet
+
+            def __call__(self, latents: torch.Tensor, num_inference_steps: int) -> torch.Tensor:
+                for step in range(num_inference_steps):
+                    latents = self.unet(latents, step)
+                    torch.cuda.empty_cache()
+                return latents
+        """
+    good = """
+        import torch
+
+        class Pipeline:
+            def __init__(self, unet: torch.nn.Module) -> None:
+                self.unet = unet
+
+            def __call__(self, latents: torch.Tensor, num_inference_steps: int) -> torch.Tensor:
+                for step in range(num_inference_steps):
+                    latents = self.unet(latents, step)
+                return latents
+        """
+
+    def candidates(self, node: ast.AST, view: FunctionView, file: FileView) -> Iterator[Candidate]:
+        assert isinstance(node, ast.Call)
+        if callee(node) not in ("empty_cache", "collect", "ipc_collect"):
+            return
+        effect = _FLUSHES.get(view.qualified(node.func) or "")
+        if effect is None or view.regions(node) & Region.FALLBACK:
+            return
+        frequency = served_frequency(view, node)
+        if frequency is None:
+            return
+        confidence = sureness(view, node, frequency)
+        if not frequency.hot:
+            confidence = lower(confidence, Confidence.LOW)
+        yield Candidate(
+            node=node,
+            message=f"`{short(node)}` {effect} {often(frequency)}".rstrip(),
+            action="delete it, or flush every few hundred requests only",
+            confidence=confidence,
+            frequency=frequency,
+            why=frequency_reason(frequency),
+        )

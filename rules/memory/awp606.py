@@ -1,0 +1,157 @@
+"""AWP606 move-per-call."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from awp_lint.detector.finding import Confidence, Event, MarkKind, RootCause
+from awp_lint.detector.semantics.values import Certainty, Device, Kind
+from awp_lint.detector.semantics.view import FileView, FunctionView
+from awp_lint.rules.base import Candidate, Rule
+from awp_lint.rules.common import ancestors, frequency_reason, often, served_frequency, short, sureness
+from awp_lint.rules.memory.factories import move
+
+_CASTS = frozenset({"half", "float", "bfloat16", "double"})
+_OFFLOAD = re.compile(
+    r"offload|unload|onload|swap|load|teardown|cleanup|free|setup|init|prepare|__enter__|__exit__|_apply"
+)
+
+
+class MovePerCall(Rule):
+    """A model, or a table a model keeps, moved or cast at every call."""
+
+    id = "AWP606"
+    name = "move-per-call"
+    root_cause = RootCause.MEMORY
+    cost_us = 100.0
+    event = Event.COPY
+    mark = MarkKind.CALL
+    words = (b".to(", b".cuda(", b".half(", b".float(", b".bfloat16(")
+    nodes = (ast.Call,)
+    over = ("AWP603", "AWP602", "AWP601")
+
+    summary = "a model or a table it keeps is moved or cast at every call"
+    what = """
+        `.to(device)`, `.cuda()` or `.half()` of a model inside a request, and `.to(device)` of a table that an object
+        keeps on the host (a plain attribute, no buffer), in a forward or step.
+        """
+    why = """
+        A kept host table is copied again at every call and the host waits. Moving a model that is there already copies
+        nothing but visits every parameter, milliseconds for a large one; else it copies all the weights.
+        """
+    fine = """
+        - The result is stored back, or kept a device, so that only the first call copies.
+        - Registered buffers and parameters: they move with the model.
+        - Offloading on purpose, loading, set-up, tests and training.
+        """
+    safety = """
+        No automatic rewrite: register the table as a buffer (`persistent=False` keeps checkpoints as they are), or keep
+        one copy a device; move models once at start-up.
+        """
+    references = (
+        "huggingface/diffusers#13406 a rope table copied in every forward",
+        "https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.register_buffer",
+    )
+    bad = """
+        import torch
+
+        class Rope(torch.nn.Module):
+            def __init__(self, dim: int) -> None:
+                super().__init__()
+                self.freqs = torch.arange(0, dim, 2) / dim
+
+            def forward(self, positions: torch.Tensor) -> torch.Tensor:
+                return torch.outer(positions, self.freqs.to(positions.device))
+        """
+    good = """
+        import torch
+
+        class Rope(torch.nn.Module):
+            def __init__(self, dim: int) -> None:
+                super().__init__()
+                self.register_buffer("freqs", torch.arange(0, dim, 2) / dim, persistent=False)
+
+            def forward(self, positions: torch.Tensor) -> torch.Tensor:
+                return torch.outer(positions, self.freqs)
+        """
+
+    def candidates(self, node: ast.AST, view: FunctionView, file: FileView) -> Iterator[Candidate]:
+        assert isinstance(node, ast.Call)
+        if not isinstance(node.func, ast.Attribute) or _OFFLOAD.search(view.qualname.rpartition(".")[2]):
+            return
+        receiver = node.func.value
+        value = view.value(receiver)
+        if value.kind is Kind.MODULE:
+            yield from _module(node, receiver, view)
+        elif value.is_tensor and value.device is Device.HOST and _kept(receiver):
+            yield from _table(node, receiver, view)
+
+
+def _module(node: ast.Call, receiver: ast.expr, view: FunctionView) -> Iterator[Candidate]:
+    assert isinstance(node.func, ast.Attribute)
+    if node.func.attr not in _CASTS and move(node, view) is None:
+        return
+    if isinstance(receiver, ast.Call) or _just_made(receiver, view):
+        return  # a model that is built here moves once
+    frequency = served_frequency(view, node)
+    if frequency is None:
+        return
+    name = short(receiver, 40)
+    confidence = sureness(view, node, frequency)
+    if view.value(receiver).certainty is Certainty.UNKNOWN:
+        confidence = Confidence.LOW
+    yield Candidate(
+        node=node,
+        message=f"the model `{name}` is moved or cast {often(frequency)}".rstrip(),
+        action=f"move `{name}` once at start-up",
+        confidence=confidence,
+        frequency=frequency,
+        why=(f"`{name}` is a model", *frequency_reason(frequency)),
+    )
+
+
+def _table(node: ast.Call, receiver: ast.expr, view: FunctionView) -> Iterator[Candidate]:
+    if move(node, view) is None or _stored(node, view):
+        return
+    frequency = served_frequency(view, node)
+    if frequency is None:
+        return
+    in_forward = view.qualname.rpartition(".")[2] in ("forward", "__call__", "step") or frequency.hot
+    confidence = sureness(view, node, frequency)
+    if not in_forward or view.value(receiver).certainty is Certainty.UNKNOWN:
+        confidence = Confidence.LOW
+    name = short(receiver, 40)
+    yield Candidate(
+        node=node,
+        message=f"`{name}` is kept on the host and copied to the device {often(frequency)}".rstrip(),
+        action=f"register `{name}` as a buffer (`persistent=False`), or keep one copy a device",
+        confidence=confidence,
+        frequency=frequency,
+        why=(
+            *(f"`{name}` is on the host: {r.text} (line {r.line})" for r in view.value(receiver).reasons[:1]),
+            *frequency_reason(frequency),
+        ),
+    )
+
+
+def _kept(node: ast.expr) -> bool:
+    """An attribute of an object, or a part of one."""
+    while isinstance(node, ast.Subscript):
+        node = node.value
+    return isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
+
+
+def _just_made(receiver: ast.expr, view: FunctionView) -> bool:
+    return isinstance(receiver, ast.Name) and bool(view.assignments(receiver.id))
+
+
+def _stored(node: ast.Call, view: FunctionView) -> bool:
+    """Whether the result is kept in an attribute or a table, so that later calls find it there."""
+    for parent in ancestors(view, node):
+        if isinstance(parent, ast.Assign):
+            return any(isinstance(t, ast.Attribute | ast.Subscript) for t in parent.targets)
+        if isinstance(parent, ast.stmt):
+            return False
+    return False
