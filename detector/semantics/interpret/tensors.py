@@ -294,6 +294,14 @@ def _like(context: Context, fact: Fact, operands: Args, keywords: Keywords) -> V
     return like(result, _dtype(fact, dtype or _U, keywords), fact.result.rank)
 
 
+@rule("where")
+def _where(context: Context, fact: Fact, operands: Args, keywords: Keywords) -> Value:
+    if len(operands) == 1 and not keywords:  # the indices where it holds, one tensor a dimension
+        index = like(_first_tensor(operands, keywords), _I, 1)
+        return make(Kind.SEQUENCE, element=index, certainty=index.certainty)
+    return _like(context, fact, operands, keywords)
+
+
 @rule("reduce")
 def _reduce(context: Context, fact: Fact, operands: Args, keywords: Keywords) -> Value:
     v = _first_tensor(operands, keywords)

@@ -43,6 +43,7 @@ RULES: dict[str, str] = {
     "move": "Tensor.to, Module.to: device and dtype by the arguments",
     "cuda": "as same, on the accelerator",
     "host": "as same, on the host",
+    "where": "like; with one argument a sequence of index tensors",
     "index": "index_select, gather, take: like the first operand",
     "receiver": "the receiver itself",
     "first": "the first argument itself",
