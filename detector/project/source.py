@@ -52,7 +52,9 @@ class Source:
             text = body.decode(plain)
         except UnicodeDecodeError as error:
             line = body.count(b"\n", 0, error.start) + 1
-            raise SourceError(f"not {plain}: byte {body[error.start]:#04x}; save as UTF-8 or declare it", line) from None
+            raise SourceError(
+                f"not {plain}: byte {body[error.start]:#04x}; save as UTF-8 or declare it", line
+            ) from None
         return cls(path=path, text=text, encoding=plain, bom=bom, raw=raw)
 
     def encode(self, text: str) -> bytes:

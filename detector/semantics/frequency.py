@@ -207,6 +207,10 @@ class Frequencies:
         reach = self.reach[gid]
         return reach is not None and reach.cold
 
+    def heats(self, gid: int) -> bool:
+        """Whether what the function calls may get hot by it: no test, benchmark or training code."""
+        return not self._blocked[gid]
+
     def frequency(self, gid: int) -> Frequency:
         """How often the function is entered, with the calls that lead there, the entry point first."""
         reach = self.reach[gid]

@@ -104,6 +104,11 @@ class Linked:
             return ()
         return tuple(sorted(self.index.qualified_function[f] for f in found))
 
+    def heats(self, module: str, qualname: str, line: int) -> bool:
+        """Whether the function is known and neither test, benchmark, training nor set-up code."""
+        gid = self._functions.get((module, qualname, line))
+        return gid is not None and not self.frequencies.is_cold(gid) and self.frequencies.heats(gid)
+
 
 Question = tuple[str, tuple[object, ...]]
 

@@ -1,0 +1,70 @@
+"""Which files are worth parsing, told from their bytes alone.
+
+Rules run on files that hold one of the rules' words; facts are built for every file that model code imports or is
+imported by, however far: a handler that never mentions torch decides how often the hot code runs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+_IMPORT = re.compile(rb"^[ \t]*(?:from[ \t]+(\.*[\w.]*)[ \t]+import[ \t]+(.*)|import[ \t]+([\w., \t]+))", re.MULTILINE)
+_NAME = re.compile(rb"\w+")
+_MODEL_CODE = re.compile(
+    rb"\b(torch|transformers|diffusers|vllm|sglang|accelerate|peft|sentence_transformers|tensorrt(_llm)?|onnxruntime"
+    rb"|timm|open_clip|deepspeed|cuda)\b"
+)
+
+
+def is_model_code(raw: bytes) -> bool:
+    """Whether the file mentions a library that runs models."""
+    return _MODEL_CODE.search(raw) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Screened:
+    """What the bytes of a file tell."""
+
+    last_name: str  # of its module
+    model_code: bool
+    imports: frozenset[str]
+
+
+def in_scope(files: Sequence[Screened]) -> set[int]:
+    """Indexes of the files that have to do with model code: it, what it imports and what imports it, however far.
+
+    An import is followed by the last names it mentions, so that the answer errs towards too many files.
+    """
+    import networkx
+
+    model_code = [index for index, file in enumerate(files) if file.model_code]
+    if len(model_code) == len(files):
+        return set(model_code)
+    by_last: dict[str, list[int]] = {}
+    for index, file in enumerate(files):
+        by_last.setdefault(file.last_name, []).append(index)
+    graph: networkx.DiGraph[object] = networkx.DiGraph()
+    graph.add_edges_from(("model code", index) for index in model_code)
+    for index, file in enumerate(files):
+        graph.add_edges_from((index, target) for name in file.imports for target in by_last.get(name, ()))
+    if not model_code:
+        return set()
+    below = networkx.descendants(graph, "model code")
+    graph.add_edges_from((index, "model code") for index in model_code)
+    above = networkx.ancestors(graph, "model code")
+    return {index for index in below | above if isinstance(index, int)}
+
+
+def imported_names(raw: bytes) -> frozenset[str]:
+    """Last names of the modules and things that the file imports."""
+    found: set[str] = set()
+    for match in _IMPORT.finditer(raw):
+        source, names, plain = match.groups()
+        if plain is not None:
+            found.update(part.split()[0].rpartition(b".")[2].decode() for part in plain.split(b",") if part.split())
+        else:
+            found.add(source.rpartition(b".")[2].decode() or "__init__")
+            found.update(name.decode() for name in _NAME.findall(names))
+    return frozenset(found)

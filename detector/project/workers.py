@@ -1,0 +1,86 @@
+"""Work on many files in several processes; results never depend on how many."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+_CHUNKS_A_WORKER = 12  # enough to even out, few enough to be cheap
+_ALONE = 12  # fewer items are not worth a second process
+
+
+def jobs_or_cores(jobs: int) -> int:
+    """The number of processes: as asked, or one a core that this process may use."""
+    if jobs > 0:
+        return jobs
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity is not None else os.cpu_count() or 1
+
+
+def each(
+    function: Callable[[T], R],
+    items: Sequence[T],
+    jobs: int,
+    prepare: Callable[..., None],
+    state: tuple[object, ...],
+    size: Callable[[T], int],
+) -> Iterator[tuple[int, R]]:
+    """Pairs (index, result) of every item, as they come. ``prepare(*state)`` runs first in each process.
+
+    On Linux workers are forked, so that ``state`` is shared and not copied.
+    """
+    jobs = min(jobs_or_cores(jobs), max(1, len(items) // _ALONE))
+    if jobs <= 1:
+        prepare(*state)
+        for index, item in enumerate(items):
+            yield index, function(item)
+        return
+    context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
+    chunks = _chunks(items, jobs * _CHUNKS_A_WORKER, size)
+    if sys.platform == "linux":
+        _forked.update(prepare=prepare, state=state, function=function)
+        arguments: tuple[object, ...] = ()
+        initializer: Callable[..., None] = _prepare_forked
+    else:
+        arguments = (prepare, state, function)
+        initializer = _prepare_spawned
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of forking beside the progress bar's thread
+        with ProcessPoolExecutor(jobs, context, initializer, arguments) as pool:
+            futures = [pool.submit(_run, [(index, items[index]) for index in chunk]) for chunk in chunks]
+            for future in as_completed(futures):
+                yield from future.result()
+
+
+_forked: dict[str, object] = {}
+_function: list[Callable[[Any], Any]] = []
+
+
+def _prepare_forked() -> None:
+    _prepare_spawned(_forked["prepare"], _forked["state"], _forked["function"])  # type: ignore[arg-type]
+
+
+def _prepare_spawned(prepare: Callable[..., None], state: tuple[object, ...], function: Callable[[Any], Any]) -> None:
+    prepare(*state)
+    _function[:] = [function]
+
+
+def _run(items: list[tuple[int, Any]]) -> list[tuple[int, Any]]:
+    return [(index, _function[0](item)) for index, item in items]
+
+
+def _chunks(items: Sequence[T], count: int, size: Callable[[T], int]) -> list[list[int]]:
+    """Indexes in chunks of about equal size, the largest items first."""
+    order = sorted(range(len(items)), key=lambda index: (-size(items[index]), index))
+    chunks: list[list[int]] = [[] for _ in range(max(1, min(count, len(items))))]
+    for position, index in enumerate(order):
+        chunks[position % len(chunks)].append(index)
+    return [chunk for chunk in chunks if chunk]
