@@ -91,8 +91,9 @@ def read_process(place: Path, marks: tuple[PlannedMark, ...], ended_ns: int) -> 
     ticks, _ = read_ring(place / "ticks.ring")
     events, dropped = read_ring(place / "marks.ring")
     paced = _pace(ticks, marks)
+    requests = _of_unit(ticks, marks, "request")
     last = max([int(state.get("saved_ns", 0)), *(time for time, _, _ in events[-1:]), *paced[-1:]])
-    windows = tuple(_window(raw, paced, place, last or ended_ns) for raw in state.get("windows", ()))
+    windows = tuple(_window(raw, paced, requests, place, last or ended_ns) for raw in state.get("windows", ()))
     return ProcessSession(
         pid=int(born[0]),
         parent_pid=int(born[1]),
@@ -121,12 +122,11 @@ def read_ring(path: Path) -> tuple[list[Event], int]:
         raw = path.read_bytes()
     except FileNotFoundError:
         return [], 0
-    slots = list(_RECORD.iter_unpack(raw[: len(raw) - len(raw) % _RECORD.size]))
-    used = len(slots)
-    while used and not slots[used - 1][0]:
-        used -= 1
-    if used < len(slots):
-        return [slot for slot in slots[:used] if slot[0]], 0
+    size = _RECORD.size
+    used = -(-len(raw.rstrip(b"\0")) // size)
+    slots = list(_RECORD.iter_unpack(raw[: min(used * size, len(raw) - len(raw) % size)]))
+    if used < len(raw) // size:
+        return [slot for slot in slots if slot[0]], 0
     # Full: the oldest record follows the newest, at the greatest step back (threads lie a little out of order).
     steps = [slots[i][0] - slots[i + 1][0] for i in range(used - 1)]
     cut = max(range(len(steps)), key=steps.__getitem__, default=-1) + 1 if steps and max(steps) > 0 else 0
@@ -174,12 +174,15 @@ def _reached(path: Path) -> dict[int, int]:
 
 def _pace(ticks: list[Event], marks: tuple[PlannedMark, ...]) -> list[int]:
     """Times at which the units that pace the run began: steps where any was seen, else requests."""
+    return _of_unit(ticks, marks, "step") or _of_unit(ticks, marks, "request")
+
+
+def _of_unit(ticks: list[Event], marks: tuple[PlannedMark, ...], unit: str) -> list[int]:
     units = {planned.index: planned.unit for planned in marks}
-    steps = [now for now, _, code in ticks if units.get(code >> 1) == "step"]
-    return sorted(steps or [now for now, _, code in ticks if units.get(code >> 1)])
+    return sorted(now for now, _, code in ticks if units.get(code >> 1) == unit)
 
 
-def _window(raw: dict[str, Any], paced: list[int], place: Path, last_ns: int) -> Window:
+def _window(raw: dict[str, Any], paced: list[int], requests: list[int], place: Path, last_ns: int) -> Window:
     start = int(raw["start_ns"])
     end = int(raw["end_ns"]) if raw.get("end_ns") else max(start, last_ns)
     trace = raw.get("trace")
@@ -192,6 +195,7 @@ def _window(raw: dict[str, Any], paced: list[int], place: Path, last_ns: int) ->
         start_ns=start,
         end_ns=end,
         ticks=tuple(now for now in paced if start <= now <= end),
+        requests=tuple(now for now in requests if start <= now <= end),
         trace=str(path) if path is not None and path.exists() else None,
         complete=bool(raw.get("complete")) and bool(raw.get("end_ns")),
         note=note,

@@ -23,6 +23,7 @@ _ENDS = frozenset(("RETURN_VALUE", "RETURN_CONST", "RAISE_VARARGS", "RERAISE", "
 _GOTO = frozenset(("JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT", "JUMP_ABSOLUTE"))
 # Instructions that are cheap, cannot run user code worth timing, and have one way on: a mark may close before them.
 _CHEAP = frozenset(("STORE_FAST", "STORE_NAME", "STORE_GLOBAL", "STORE_DEREF", "POP_TOP", "NOP", "POP_EXCEPT")) | _GOTO
+_PIECES = frozenset(("<lambda>", "<genexpr>", "<listcomp>", "<setcomp>", "<dictcomp>"))
 _JUMPS = frozenset(dis.hasjrel) | frozenset(dis.hasjabs) | frozenset(getattr(dis, "hasjump", ()))
 
 
@@ -158,14 +159,19 @@ class Analysis:
 
     def _region(self, mark: AgentMark) -> set[int]:
         first, last = (mark.line, mark.column), (mark.end_line, mark.end_column)
-        spans = [ins.span for ins in self.listing if ins.span is not None]
-        if not spans or min(s[:2] for s in spans) > first or max(s[2:] for s in spans) < last:
+        if self.code.co_name in _PIECES and not self._holds(first, last):
             return set()  # a lambda or comprehension inside the marked statement: the statement's own code covers it
         return {
             ins.offset
             for ins in self.listing
             if ins.span is not None and first <= ins.span[:2] and ins.span[2:] <= last and ins.name != "RESUME"
         }
+
+    def _holds(self, first: tuple[int, int], last: tuple[int, int]) -> bool:
+        """Whether this code's own source reaches from ``first`` to ``last``."""
+        entered = next((n for n, ins in enumerate(self.listing) if ins.name == "RESUME"), -1)
+        spans = [ins.span for ins in self.listing[entered + 1 :] if ins.span is not None]
+        return bool(spans) and min(s[:2] for s in spans) <= first and max(s[2:] for s in spans) >= last
 
     def _function(self, mark: AgentMark) -> set[int]:
         name = getattr(self.code, "co_qualname", self.code.co_name).replace(".<locals>", "")

@@ -26,6 +26,8 @@ class Agent:
         self.backend = self._choose()
         self.schedule = Schedule(self.state, self.backend, self.record)
         self.backend.start()
+        if self.plan.names and self.plan.options.get("whole"):
+            self.schedule.whole()
 
     def _choose(self) -> Any:
         from awp_lint.detector.profiling.agent import monitor

@@ -49,6 +49,7 @@ class Schedule:
         self._bytes_per_unit = 0.0
         self._bytes_per_second = 0.0
         self._slices = 0
+        self._whole: dict[str, Any] | None = None
         self.phase = "waiting"
 
     # -- called from the program's threads --
@@ -61,9 +62,22 @@ class Schedule:
         self._gone.acquire()
         start_new_thread(self._main, ())
 
+    def whole(self) -> None:
+        """One window with marks over the whole run, and no thread: for counting."""
+        self._started = True
+        self.backend.on()
+        self._whole = self._open("marks")
+        self._enter("windows")
+
     def stop(self, why: str, seconds: float = 5.0) -> bool:
         """Ask the thread to end its window and go; False when it did not in time."""
         self._stopping = self._stopping or why
+        if self._whole is not None:
+            self._close(self._whole, True, "")
+            self._whole = None
+            self.backend.off()
+            self._enter("closed")
+            return True
         if not self._started:
             return True
         self._ring()
