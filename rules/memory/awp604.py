@@ -132,7 +132,7 @@ def _back(node: ast.AST, view: FunctionView, hops: int) -> ast.Call | None:
             return parent
         if isinstance(parent, ast.Call) and move(parent, view) is not None:
             return parent
-        if isinstance(parent, ast.stmt | ast.comprehension):
+        if isinstance(parent, ast.stmt):
             break
         if isinstance(parent, ast.Compare | ast.Slice | ast.IfExp):
             return None  # it decides or selects; it does not travel

@@ -11,14 +11,20 @@ from awp_lint.rules.base import Candidate, Rule
 from awp_lint.rules.common import (
     assigned_name,
     frequency_reason,
-    hot_frequency,
     lower,
     often,
     reasons,
     short,
     sureness,
 )
-from awp_lint.rules.sync.reads import Read, device_read, is_token_read, iterated_from, serves_int_contract
+from awp_lint.rules.sync.reads import (
+    Read,
+    device_read,
+    is_token_read,
+    iterated_from,
+    read_frequency,
+    serves_int_contract,
+)
 
 
 class DeviceRead(Rule):
@@ -90,7 +96,7 @@ class DeviceRead(Rule):
         read = device_read(node, view)
         if read is None:
             return
-        frequency = hot_frequency(view, node)
+        frequency = read_frequency(view, read.source)
         if frequency is None:
             return
         confidence = sureness(view, node, frequency, read.value)

@@ -11,13 +11,13 @@ from awp_lint.detector.semantics.view import FileView, FunctionView, Level
 from awp_lint.rules.base import Candidate, Rule
 from awp_lint.rules.common import (
     frequency_reason,
-    hot_frequency,
     maybe_device,
     often,
     reasons,
     short,
     sureness,
 )
+from awp_lint.rules.sync.reads import read_frequency
 
 
 class DeviceTruth(Rule):
@@ -92,7 +92,7 @@ class DeviceTruth(Rule):
             value = _truth_value(tested, view)
             if value is None:
                 continue
-            frequency = hot_frequency(view, tested)
+            frequency = read_frequency(view, tested)
             if frequency is None:
                 continue
             confidence = sureness(view, tested, frequency, value)

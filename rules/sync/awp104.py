@@ -11,7 +11,6 @@ from awp_lint.rules.base import Candidate, Rule
 from awp_lint.rules.common import (
     callee,
     frequency_reason,
-    hot_frequency,
     maybe_device,
     method,
     often,
@@ -19,7 +18,7 @@ from awp_lint.rules.common import (
     short,
     sureness,
 )
-from awp_lint.rules.sync.reads import iterated_from
+from awp_lint.rules.sync.reads import iterated_from, read_frequency
 
 #: Functions whose positional arguments are sizes or bounds, by dotted name.
 _SIZED = frozenset({
@@ -92,7 +91,7 @@ class DeviceScalarBound(Rule):
             value = view.value(bound)
             if not maybe_device(value) or (value.rank or 0) > 0:
                 continue
-            frequency = hot_frequency(view, bound)
+            frequency = read_frequency(view, bound)
             if frequency is None:
                 continue
             confidence = sureness(view, bound, frequency, value)

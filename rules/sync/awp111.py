@@ -24,7 +24,7 @@ from awp_lint.rules.sync.reads import device_read
 _SCORES = re.compile(r"(^|_)(logits?|scores?|probs?|probabilities|log_?probs?|lprobs|logprobs)(_|\d|$)", re.IGNORECASE)
 _PICKS = frozenset({
     "argmax", "multinomial", "topk", "choice", "choices", "argsort", "argpartition", "sort", "softmax", "log_softmax",
-    "sample", "nlargest", "partition", "categorical", "argmin",
+    "sample", "sorted", "nlargest", "partition", "categorical", "argmin",
 })  # fmt: skip
 _HOPS = 4
 

@@ -8,8 +8,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from awp_lint.detector.semantics.values import Device, Value
-from awp_lint.detector.semantics.view import FunctionView, Level, LoopKind
-from awp_lint.rules.common import ancestors, argument, assigned_name, callee, method, names_in, target_names
+from awp_lint.detector.semantics.view import Frequency, FunctionView, Level, LoopKind
+from awp_lint.rules.common import (
+    ancestors,
+    argument,
+    assigned_name,
+    callee,
+    hot_frequency,
+    method,
+    names_in,
+    served_frequency,
+    target_names,
+)
 
 READ_METHODS = frozenset({"item", "tolist", "cpu", "numpy"})
 READ_BUILTINS = frozenset({"int", "float", "complex"})
@@ -25,7 +35,7 @@ _INT_NAMES = re.compile(
 )
 _TOKEN_WORDS = re.compile(r"(^|_)(tok(en)?s?|next|ids?|sampled|eos|predicted|selected)(_|$)", re.IGNORECASE)
 _WRAPPERS = frozenset({"enumerate", "zip", "reversed", "list", "tuple", "tqdm", "iter", "map", "filter"})
-_PICKS = frozenset({"argmax", "multinomial", "topk", "max"})
+_PICKS = frozenset({"argmax", "multinomial", "topk"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +170,11 @@ def _is_token(node: ast.expr, view: FunctionView, depth: int) -> bool:
                 if isinstance(statement, ast.Assign) and _is_token(statement.value, view, depth - 1):
                     return True
     return False
+
+
+def read_frequency(view: FunctionView, node: ast.expr) -> Frequency | None:
+    """As ``hot_frequency``; elements that a loop takes from a device tensor count as hot within a request."""
+    return served_frequency(view, node) if iterated_from(view, node) is not None else hot_frequency(view, node)
 
 
 def iterated_from(view: FunctionView, node: ast.expr) -> ast.expr | None:

@@ -14,13 +14,13 @@ def generate(model: torch.nn.Module, input_ids: torch.Tensor, max_new_tokens: in
         tokens = logits.argmax(-1) if greedy else torch.multinomial(probs, 1).squeeze(-1)
         finished = finished | (tokens == eos)
         input_ids = torch.cat([input_ids, tokens[:, None]], dim=1)
-        if finished.all():  # expect: AWP102
+        if finished.all():
             break
     return input_ids
 
 
 @torch.no_grad()
-def refine(model: torch.nn.Module, x: torch.Tensor, timesteps: list) -> torch.Tensor:
+def infer(model: torch.nn.Module, x: torch.Tensor, timesteps: list) -> torch.Tensor:
     x = x.cuda()
     for t in timesteps:
         noise = model(x, t)

@@ -19,7 +19,7 @@ def generate(model: torch.nn.Module, input_ids: torch.Tensor, max_new_tokens: in
 
 
 @torch.inference_mode()
-def top_p(model: torch.nn.Module, input_ids: torch.Tensor, max_new_tokens: int):
+def predict(model: torch.nn.Module, input_ids: torch.Tensor, max_new_tokens: int):
     input_ids = input_ids.cuda()
     for _ in range(max_new_tokens):
         probs = model(input_ids)[:, -1].softmax(dim=-1).to("cpu")  # expect: AWP111

@@ -1,0 +1,110 @@
+"""AWP506 cat-kv-cache."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from awp_lint.detector.finding import Confidence, Event, RootCause
+from awp_lint.detector.semantics.view import FileView, FunctionView
+from awp_lint.rules.base import Candidate, Rule
+from awp_lint.rules.common import IDLE, callee, frequency_reason, lower, often, short, sureness
+
+_PAST = re.compile(
+    r"past|prev(ious)?_?(k|key|v|value)|(k|key|v|value|kv)s?_?cache|cache_?(k|key|v|value)|cached|layer_past|prev_kv",
+    re.IGNORECASE,
+)
+_KV = re.compile(r"(^|_)(k|v|key|value|keys|values|kv)(_|s?$|\d)|(key|value)_?(states|layer)", re.IGNORECASE)
+
+
+class CatKvCache(Rule):
+    """A KV cache that grows by concatenation."""
+
+    id = "AWP506"
+    name = "cat-kv-cache"
+    root_cause = RootCause.MEMORY
+    confidence = Confidence.MEDIUM
+    cost_us = 100.0
+    event = Event.COPY
+    words = (
+        b"cat(",
+        b"concat",
+    )
+    nodes = (ast.Call,)
+    over = ("AWP407", "AWP309")
+
+    summary = "the KV cache grows by concatenation at every step"
+    what = """
+        `torch.cat([past_key, key], dim=...)`: keys or values of earlier tokens copied together with the new ones, in
+        code that runs for every token or layer.
+        """
+    why = """
+        Every step allocates a new cache and copies the old one, so the traffic grows with the square of the text; the
+        shape changes at every step, which forbids CUDA graphs and makes compiled code recompile.
+        """
+    fine = """
+        - Short prefixes that are joined once (prompt or image tokens before the loop).
+        - A dynamic cache chosen on purpose: a static one costs memory and work for its whole length.
+        """
+    safety = """
+        A recommendation only: allocate the cache for its largest length and write the new slice
+        (`cache[:, :, position] = key`), or use the library's static cache.
+        """
+    references = (
+        "https://huggingface.co/docs/transformers/kv_cache",
+        "huggingface/transformers#40328 where a static cache did not pay",
+    )
+    bad = """
+        import torch
+
+        class Attention(torch.nn.Module):
+            def forward(
+                self, key: torch.Tensor, value: torch.Tensor, past_key: torch.Tensor, past_value: torch.Tensor
+            ) -> tuple:
+                key = torch.cat([past_key, key], dim=2)
+                value = torch.cat([past_value, value], dim=2)
+                return key, value
+        """
+    good = """
+        import torch
+
+        class Attention(torch.nn.Module):
+            def forward(
+                self, key: torch.Tensor, value: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, position: int
+            ) -> tuple:
+                keys[:, :, position : position + key.shape[2]] = key
+                values[:, :, position : position + value.shape[2]] = value
+                return keys, values
+        """
+
+    def candidates(self, node: ast.AST, view: FunctionView, file: FileView) -> Iterator[Candidate]:
+        assert isinstance(node, ast.Call)
+        if callee(node) not in ("cat", "concat", "concatenate") or not node.args:
+            return
+        parts = node.args[0]
+        if not isinstance(parts, ast.List | ast.Tuple) or len(parts.elts) != 2:
+            return
+        if not (view.qualified(node.func) or "").startswith("torch.") or view.regions(node) & IDLE:
+            return
+        old, new = parts.elts
+        old_text, new_text = ast.unparse(old), ast.unparse(new)
+        if not _PAST.search(old_text) or not _KV.search(_last(new)) or _PAST.search(new_text):
+            return
+        frequency = view.frequency(node)
+        if frequency.known and not frequency.path:
+            return
+        yield Candidate(
+            node=node,
+            message=f"`{short(old, 40)}` is copied whole to append `{short(new, 30)}` {often(frequency)}".rstrip(),
+            action=f"allocate the cache once and write `{short(new, 30)}` into its slice",
+            confidence=lower(self.confidence, sureness(view, node, frequency)),
+            frequency=frequency,
+            why=frequency_reason(frequency),
+        )
+
+
+def _last(node: ast.expr) -> str:
+    while isinstance(node, ast.Subscript | ast.Call):
+        node = node.value if isinstance(node, ast.Subscript) else node.func
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
