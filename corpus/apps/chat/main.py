@@ -35,6 +35,7 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument("--batch", type=int, default=4, help="rows decoded together (default %(default)s)")
     parser.add_argument("--max-tokens", type=int, default=64, help="longest answer (default %(default)s)")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--threads", type=int, default=1, help="of PyTorch on a CPU (default %(default)s)")
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=0, help="default: a free one")
     parser.add_argument("--serve", action="store_true", help="serve until interrupted instead of asking")
@@ -47,6 +48,7 @@ def build_server(args: argparse.Namespace) -> ChatServer:
     dtype = torch.bfloat16 if device.type == "cuda" else torch.float32
     config = CHAT_MODELS[args.size]
     torch.manual_seed(args.seed)
+    torch.set_num_threads(args.threads)
     tokenizer = Tokenizer(config.vocab_size)
     model = build_chat_model(config, device, dtype, args.seed)
     size = sum(parameter.numel() for parameter in model.parameters()) / 1e6

@@ -29,10 +29,11 @@ def parse_args() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="A small embedding service and its load.")
     parser.add_argument("--size", choices=sorted(SIZES), default="cpu")
     parser.add_argument("--device", help="default: cuda for --size gpu, else cpu")
-    parser.add_argument("--requests", type=int, default=30, help="waves of questions (default %(default)s)")
+    parser.add_argument("--requests", type=int, default=150, help="waves of questions (default %(default)s)")
     parser.add_argument("--notes", type=int, default=400, help="texts in the index (default %(default)s)")
     parser.add_argument("--compile", action="store_true", help="compile the encoder")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--threads", type=int, default=1, help="of PyTorch on a CPU (default %(default)s)")
     return parser.parse_args()
 
 
@@ -58,6 +59,7 @@ def main() -> int:
         print("--size gpu needs a CUDA device; give --device to run it elsewhere", file=sys.stderr)
         return 2
     device = torch.device(args.device or ("cuda" if args.size == "gpu" else "cpu"))
+    torch.set_num_threads(args.threads)
     service = build(args, device)
     source = random.Random(args.seed)
     service.add([sentence(source, 60) for _ in range(args.notes)])
@@ -70,7 +72,7 @@ def main() -> int:
         asked += len(questions)
         for hits in answers:
             digest.update("\n".join(hit.text for hit in hits).encode())
-        if number % 10 == 0:
+        if number % 50 == 0:
             print(f"wave {number}: {answers[0][0].text[:60]}")
     seconds = time.perf_counter() - start
     print(f"checksum {digest.hexdigest()[:16]}")

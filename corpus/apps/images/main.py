@@ -39,6 +39,7 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument("--requests", type=int, default=24, help="jobs (default %(default)s)")
     parser.add_argument("--images", type=int, default=2, help="pictures a job (default %(default)s)")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--threads", type=int, default=1, help="of PyTorch on a CPU (default %(default)s)")
     parser.add_argument("--out", type=Path, help="folder for the pictures (default: they are thrown away)")
     parser.add_argument("--verbose", action="store_true")
     return parser.parse_args()
@@ -74,6 +75,7 @@ def main() -> int:
         print("--size gpu needs a CUDA device; give --device to run it elsewhere", file=sys.stderr)
         return 2
     device = torch.device(args.device or ("cuda" if args.size == "gpu" else "cpu"))
+    torch.set_num_threads(args.threads)
     dtype = torch.bfloat16 if device.type == "cuda" else torch.float32
     pipeline = Pipeline(SIZES[args.size], device, dtype, args.seed)
     print(f"warm-up: {warm_up(pipeline):.0f} ms", file=sys.stderr)

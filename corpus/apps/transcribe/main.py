@@ -25,9 +25,10 @@ def parse_args() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="A small speech-to-text service and its load.")
     parser.add_argument("--size", choices=sorted(SIZES), default="cpu")
     parser.add_argument("--device", help="default: cuda for --size gpu, else cpu")
-    parser.add_argument("--requests", type=int, default=20, help="recordings (default %(default)s)")
+    parser.add_argument("--requests", type=int, default=60, help="recordings (default %(default)s)")
     parser.add_argument("--length", type=float, default=8.0, help="seconds each (default %(default)s)")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--threads", type=int, default=1, help="of PyTorch on a CPU (default %(default)s)")
     return parser.parse_args()
 
 
@@ -48,6 +49,7 @@ def main() -> int:
         print("--size gpu needs a CUDA device; give --device to run it elsewhere", file=sys.stderr)
         return 2
     device = torch.device(args.device or ("cuda" if args.size == "gpu" else "cpu"))
+    torch.set_num_threads(args.threads)
     dtype = torch.bfloat16 if device.type == "cuda" else torch.float32
     torch.manual_seed(args.seed)
     model = SpeechModel(SIZES[args.size]).to(device, dtype).eval()
