@@ -9,6 +9,7 @@ import struct
 from pathlib import Path
 from typing import Any
 
+from awp_lint.detector.profiling.agent.ring import BREAK
 from awp_lint.detector.profiling.session import MarkRecords, PlannedMark, ProcessSession, Session, Window, WindowKind
 
 _RECORD = struct.Struct("=QII")
@@ -142,6 +143,9 @@ def pair(events: list[Event], dropped: int) -> MarkRecords:
     keep: list[tuple[int, int, int, bool, int]] = []
     stacks: dict[int, list[tuple[int, int, int]]] = {}
     for order, (now, thread, code) in enumerate(events):
+        if code == BREAK:
+            stacks.clear()
+            continue
         mark, opens = code >> 1, code & 1
         stack = stacks.setdefault(thread, [])
         if opens:

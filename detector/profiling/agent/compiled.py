@@ -24,6 +24,7 @@ from typing import Any, Callable
 from awp_lint.detector.profiling.agent.files import command_line
 from awp_lint.detector.profiling.agent.plan import AgentMark
 from awp_lint.detector.profiling.agent.rewrite import CLOSE, MAIN, OPEN, TICK, rewrite
+from awp_lint.detector.profiling.agent.ring import BREAK
 from awp_lint.detector.profiling.agent.state import State
 
 
@@ -74,7 +75,7 @@ class Compiled:
 
     def on(self) -> None:
         """Record marks from now on."""
-        self.state.marks_ring()
+        self.state.marks_ring().write(time_ns(), (BREAK,))
         self.recording = True
         self._helpers()
 

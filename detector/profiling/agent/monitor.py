@@ -17,6 +17,7 @@ from types import CodeType
 from typing import Any, Callable
 
 from awp_lint.detector.profiling.agent.plan import AgentMark
+from awp_lint.detector.profiling.agent.ring import BREAK
 from awp_lint.detector.profiling.agent.state import State
 
 _TOOLS = (3, 4, 2, 5, 1, 0)  # free ids first, then those reserved for tools that are unlikely beside a profile run
@@ -124,6 +125,7 @@ class Monitor:
         m.register_callback(self.tool, e.PY_THROW, thrown)
         self.recording = True
         self.frames.clear()
+        self.state.marks_ring().write(time_ns(), (BREAK,))
         m.set_events(self.tool, e.PY_START | e.PY_UNWIND | e.PY_THROW)
         self._arm_all()
 

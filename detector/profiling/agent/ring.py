@@ -17,6 +17,7 @@ from time import time_ns
 RECORD = struct.Struct("=QII")
 SIZE = RECORD.size
 CAPACITY = 1 << 20
+BREAK = 0xFFFFFFFF  # the code of a record that says: recording begins anew, what is open stays so
 
 
 def mapped(path: str, size: int) -> mmap.mmap:
