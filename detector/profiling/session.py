@@ -46,6 +46,7 @@ class Window:
     trace: str | None = None  # path of the Kineto JSON, for TRACE windows
     complete: bool = True
     note: str = ""
+    requests: tuple[int, ...] = ()  # starts of requests, where steps pace the run
 
 
 @dataclass(slots=True)
