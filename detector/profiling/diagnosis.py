@@ -45,6 +45,8 @@ def profile_object(
     process, costs = max(processes, key=lambda entry: _work(entry[1]))
     facts, time = costs.facts, costs.time
     profile["unit_ms"] = time.mean_ms
+    if kind == "step":
+        profile["ttft_ms"], profile["tpot_ms"] = units.latencies(process.windows)
     if facts.gpu_seen and facts.busy_ms.size:
         busy = float(facts.busy_ms.mean())
         profile |= {

@@ -154,6 +154,32 @@ def unit_time(process: ProcessSession, kind: str) -> UnitTime:
     return UnitTime(kind, np.empty(0), "none", None)
 
 
+def latencies(windows: Iterable[Window]) -> tuple[float | None, float | None]:
+    """Median time to the first token and time per token in ms, over requests of unprofiled windows.
+
+    Only where steps and requests can be told apart: a request needs three steps of its own before the next request
+    begins. Where the first step takes longer by half than the others, it holds the prefill, and the first token is
+    there at its end; else the prefill came before the loop, and the first token with it.
+    """
+    first: list[float] = []
+    each: list[float] = []
+    for window in windows:
+        if window.kind is not WindowKind.BASELINE or len(window.requests) < 2:
+            continue
+        steps = np.asarray(window.ticks, np.int64)
+        for begun, ended in zip(window.requests, window.requests[1:]):  # noqa: B905 (pairs of neighbours)
+            own = steps[(steps >= begun) & (steps < ended)]
+            if own.size < 3:
+                continue
+            token = float(np.median(np.diff(own)[1:]))
+            inside = own[1] - own[0] > 1.5 * token
+            first.append(float(own[1] if inside else own[0]) - begun)
+            each.append(token)
+    if not first:
+        return None, None
+    return float(np.median(first)) / 1e6, float(np.median(each)) / 1e6
+
+
 def median_ms(windows: Iterable[Window]) -> float | None:
     """Median unit time over the windows."""
     found = [spans(w, False).ms for w in windows]

@@ -69,11 +69,10 @@ def _priced(finding: Finding, measured: Measured, on_host: bool) -> Evidence:
     unit_ms = float(measured.unit_ms.mean())
     threshold = max(MIN_PCT / 100 * unit_ms, MIN_MS)
     what = _what(finding, measured)
-    if measured.enough and bound.high_ms * (1 + (measured.drift or 0.0)) < threshold:  # whichever baseline is right
-        return _evidence(finding, measured, Verdict.PRESENT_BUT_FREE, _free(what, bound, measured), bound)
     if not measured.stable:
-        reason = f"{what}; the two baselines differ by {measured.drift:.0%}: no saving is printed"
-        return _evidence(finding, measured, Verdict.UNATTRIBUTABLE, reason)
+        return _drifting(finding, measured, bound, threshold, what)
+    if measured.enough and bound.high_ms < threshold:
+        return _evidence(finding, measured, Verdict.PRESENT_BUT_FREE, _free(what, bound, measured), bound)
     refusal = None
     if not on_host and bound.high_ms >= threshold:
         assert finding.mark is not None and measured.whatif is not None
@@ -87,6 +86,17 @@ def _priced(finding: Finding, measured: Measured, on_host: bool) -> Evidence:
     if measured.enough:
         return _evidence(finding, measured, Verdict.PRESENT_BUT_FREE, _free(what, bound, measured), bound)
     return _evidence(finding, measured, Verdict.UNATTRIBUTABLE, _few(measured))
+
+
+def _drifting(finding: Finding, measured: Measured, bound: Bound, threshold: float, what: str) -> Evidence:
+    """The verdict of a run whose baselines disagree: only what holds whichever is right, and no saving."""
+    drift = measured.drift or 0.0
+    reason = f"{what}; the two baselines differ by {drift:.0%}: no saving is printed"
+    if drift < 0.5 and bound.low_ms >= threshold * (1 + drift) ** 2:
+        return _evidence(finding, measured, Verdict.CONFIRMED, f"{reason}; {UPPER_BOUND}")
+    if drift < 0.5 and measured.enough and bound.high_ms * (1 + drift) ** 2 < threshold:
+        return _evidence(finding, measured, Verdict.PRESENT_BUT_FREE, reason)
+    return _evidence(finding, measured, Verdict.UNATTRIBUTABLE, reason)
 
 
 def _replayed(

@@ -140,8 +140,12 @@ class SessionBuilder:
         self.records.mark.append(index)
         self.records.opens.append(opens)
 
-    def window(self, kind: WindowKind, start: float, end: float, ticks: list[float], trace: str | None = None) -> None:
-        self.windows.append(Window(kind, ns(start), ns(end), tuple(ns(t) for t in ticks), trace))
+    def window(
+        self, kind: WindowKind, start: float, end: float, ticks: list[float], trace: str | None = None,
+        requests: list[float] | None = None,
+    ) -> None:  # fmt: skip
+        begun = tuple(ns(t) for t in requests or [])
+        self.windows.append(Window(kind, ns(start), ns(end), tuple(ns(t) for t in ticks), trace, requests=begun))
 
     def session(self, **changes: Any) -> Session:
         order = sorted(range(len(self.records.time_ns)), key=lambda i: self.records.time_ns[i])

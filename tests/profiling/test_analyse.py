@@ -151,13 +151,33 @@ def test_device_rule_on_a_cpu_gives_host_figures_but_no_price() -> None:
     assert "no accelerator" in found.reason
 
 
-def test_drifting_baselines_print_no_saving() -> None:
+@pytest.mark.parametrize(
+    ("taken", "verdict"),
+    [
+        (1, Verdict.PRESENT_BUT_FREE),
+        (95, Verdict.UNATTRIBUTABLE),
+        (110, Verdict.UNATTRIBUTABLE),
+        (300, Verdict.CONFIRMED),
+    ],
+)
+def test_drifting_baselines_print_no_saving(taken: float, verdict: Verdict) -> None:
+    """Steps of 10 and 11 ms: a threshold near 0.1 ms, and no verdict close to it."""
     host = finding(20, "AWP202", Event.HOST, "/app/x.py", RootCause.SCHEDULING)
-    outcome = analyse(cpu_run([host], 300, second=11_000.0).session(), [host])
+    outcome = analyse(cpu_run([host], taken, second=11_000.0).session(), [host])
     found = judged(outcome, "f20")
-    assert found.verdict is Verdict.UNATTRIBUTABLE and found.predicted_saving is None
+    assert found.verdict is verdict and found.predicted_saving is None
     assert "10%" in found.reason
     assert outcome.profile["trusted"] is False
+
+
+def test_first_token_and_time_per_token(tmp_path: Path) -> None:
+    """Requests every 100 ms; a first step of 30 ms with the prefill in it begins 2 ms in, then steps of 8 ms."""
+    builder = SessionBuilder([])
+    ticks = [r * 100_000 + 2_000 + t for r in range(4) for t in (0, 30_000, 38_000, 46_000, 54_000)]
+    requests = [r * 100_000.0 for r in range(4)]
+    builder.window(WindowKind.BASELINE, 0, 400_000, [float(t) for t in ticks], requests=requests)
+    profile = analyse(builder.session(), []).profile
+    assert profile["ttft_ms"] == pytest.approx(32.0) and profile["tpot_ms"] == pytest.approx(8.0)
 
 
 def test_idle_time_is_split_by_what_the_next_work_waited_for(tmp_path: Path) -> None:
