@@ -21,6 +21,7 @@ OPEN, CLOSE, TICK, MAIN = "__awp_open__", "__awp_close__", "__awp_tick__", "__aw
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
+_PIECES = (ast.Starred, ast.Slice, ast.FormattedValue, ast.JoinedStr)  # expressions that stand only inside others
 _Span = tuple[int, int, int, int]
 
 
@@ -107,9 +108,31 @@ class _Writer(ast.NodeTransformer):
 
     def _block(self, body: list[ast.stmt]) -> list[ast.stmt]:
         done: list[ast.stmt] = []
-        for statement in body:
+        ending: list[tuple[ast.stmt, AgentMark]] = []
+        for index, statement in enumerate(body):
+            for last, mark in self._ranges(body, index):
+                ending.insert(0, (last, mark))
+                self.regions.append(mark)
+                done.append(self._open(mark, statement))
             done.extend(self._statement(statement))
+            for pair in [pair for pair in ending if pair[0] is statement]:
+                ending.remove(pair)
+                self.regions.remove(pair[1])
+                done.append(self._close(pair[1], statement))
         return done
+
+    def _ranges(self, body: list[ast.stmt], index: int) -> list[tuple[ast.stmt, AgentMark]]:
+        """Marks that begin with ``body[index]`` and end with a later statement of the block, the longest first."""
+        found = []
+        for last in reversed(body[index + 1 :]):
+            begin, end = _span(body[index]), _span(last)
+            if begin is None or end is None:
+                continue
+            for mark in self.spans.get((*begin[:2], *end[2:]), []):
+                if mark.number not in self.placed:
+                    self.placed.add(mark.number)
+                    found.append((last, mark))
+        return found
 
     def _statement(self, statement: ast.stmt) -> list[ast.stmt]:
         marks = self._take(self.spans, statement)
@@ -179,7 +202,9 @@ class _Writer(ast.NodeTransformer):
         elif isinstance(node, ast.comprehension):
             for test in node.ifs:
                 self._truth(test)
-        if not isinstance(node, ast.expr):
+        if not isinstance(node, ast.expr) or isinstance(node, _PIECES):
+            return self.generic_visit(node)
+        if isinstance(getattr(node, "ctx", None), (ast.Store, ast.Del)):
             return self.generic_visit(node)
         spanned = self._take(self.spans, node)
         called = self._take(self.calls, node) if isinstance(node, ast.Call) else []
