@@ -7,11 +7,13 @@ account that the record must agree with.
 from __future__ import annotations
 
 import contextlib
+import http.client
 import json
 import os
 import pickle
 import re
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -115,11 +117,12 @@ def run_both(
     """Run the command (default: the program itself) both ways at the same time, each in a folder of its own.
 
     ``drive`` is called for each run with its top process and its folder while it runs; the process is the program
-    itself without us, and ours with us.
+    itself without us, and ours with us. ``PORT`` in the command is a free port of each run's own, also in the folder's
+    file ``port``.
     """
     command = list(command or [python, str(program.path)])
     runs = [_Run(program, kind, env, stdin) for kind in ("plain", "ours")]
-    runs[0].start(command)
+    runs[0].start([word.replace("PORT", runs[0].port) for word in command])
     job = runs[1].folder / "job.json"
     result = runs[1].folder / "session.pickle"
     directory = runs[1].folder / "session"
@@ -128,7 +131,7 @@ def run_both(
             {
                 "program": str(program.path),
                 "wanted": list(program.wanted),
-                "command": command,
+                "command": [word.replace("PORT", runs[1].port) for word in command],
                 "options": {**(options or {}), "directory": str(directory)},
                 "result": str(result),
             }
@@ -157,6 +160,9 @@ class _Run:
         self.cwd = program.folder
         (self.folder / "stdin").write_bytes(stdin)
         self.seconds = 0.0
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            self.port = str(free.getsockname()[1])
+        (self.folder / "port").write_text(self.port)
 
     def start(self, command: list[str]) -> None:
         self.began = time.monotonic()
@@ -251,6 +257,26 @@ def wait_for(condition: Callable[[], object], seconds: float = 30.0) -> None:
 def busy(folder: Path, lines: int = 5) -> bool:
     """Whether the program of a run has done some work."""
     return sum(len(entries) for entries in read_log(folder).values()) >= lines
+
+
+def get(folder: Path, path: str, timeout: float = 10.0) -> tuple[int, bytes]:
+    """Ask the server of a run."""
+    connection = http.client.HTTPConnection("127.0.0.1", int((folder / "port").read_text()), timeout=timeout)
+    try:
+        connection.request("GET", path)
+        answer = connection.getresponse()
+        return answer.status, answer.read()
+    finally:
+        connection.close()
+
+
+def up(folder: Path) -> bool:
+    """Whether the server of a run accepts."""
+    try:
+        get(folder, "/health")
+    except OSError:
+        return False
+    return True
 
 
 def kinds(process: ProcessSession) -> list[str]:
