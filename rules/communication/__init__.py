@@ -1,0 +1,1 @@
+"""AWP9xx: collectives between ranks."""

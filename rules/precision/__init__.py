@@ -1,0 +1,1 @@
+"""AWP7xx: number formats and modes."""

@@ -1,0 +1,1 @@
+"""AWP8xx: servers and engine configuration."""
