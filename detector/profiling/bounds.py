@@ -32,7 +32,7 @@ def saving_bound(finding: Finding, measured: Measured) -> Bound | None:
     is counted narrower: no more than the device idles from its start to its thread's next device work. Without a device
     both are its host time.
     """
-    if not measured.unit_ms.size:
+    if not measured.unit_ms.size or (measured.unit_source == "trace" and measured.unit != "run"):
         return None
     unit_ms = float(measured.unit_ms.mean())
     if not measured.gpu_seen:

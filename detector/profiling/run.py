@@ -11,8 +11,8 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -22,6 +22,7 @@ from awp_lint.detector.profiling.session import PlannedMark, Session
 
 if TYPE_CHECKING:
     from awp_lint.detector.profiling.launch import RunOptions
+    from awp_lint.detector.profiling.timeline import Trace
 
 
 class UnitLoop(Protocol):
@@ -147,11 +148,19 @@ def analyse(
 ) -> ProfileOutcome:
     """Judge the findings by what a session holds. Reads the session's trace files and nothing else."""
     require_numpy()
-    from awp_lint.detector.profiling import costs, diagnosis, evidence, kineto, units, verdicts
+    from awp_lint.detector.profiling import kineto
+
+    return _analyse(session, findings, telemetry, kineto.load)
+
+
+def _analyse(
+    session: Session, findings: Sequence[Finding], telemetry: Mapping[str, Any] | None, load: Callable[[str], Trace]
+) -> ProfileOutcome:
+    from awp_lint.detector.profiling import costs, diagnosis, evidence, units, verdicts
 
     started = time.monotonic()
     kind = units.unit_kind(session)
-    processes = [(p, costs.process_costs(p, kind, kineto.load)) for p in session.processes]
+    processes = [(p, costs.process_costs(p, kind, load)) for p in session.processes]
     judged: dict[str, Evidence] = {}
     # An agent that failed saw nothing, which is not the same as nothing having run.
     failed = any(note.startswith("the agent could not start") for note in session.notes)
@@ -171,6 +180,27 @@ def analyse(
     profile["overhead"]["tool_s"] = (profile["overhead"]["tool_s"] or 0.0) + time.monotonic() - started
     profile["load"] = session.load
     return ProfileOutcome(judged, profile, [], _notes(session), session.exit_code)
+
+
+def analyse_trace(path: str, findings: Sequence[Finding]) -> ProfileOutcome:
+    """Evidence from a trace file made elsewhere (``--trace``): Kineto JSON(.gz) or Nsight Systems SQLite.
+
+    Raises :class:`UsageError` where the file cannot be read or NumPy is missing.
+    """
+    require_numpy()
+    from awp_lint.detector.profiling import external, verdicts
+
+    try:
+        trace = external.load(path)
+    except (OSError, ValueError) as error:
+        raise UsageError(str(error)) from error
+    session, marked = external.session_of(trace, path, findings)
+    outcome = _analyse(session, marked, None, lambda _: trace)
+    silent = verdicts.static_only("the trace's stacks do not show its function")
+    judged = {
+        f.id: external.function_level(outcome.evidence[f.id]) if f.id in outcome.evidence else silent for f in findings
+    }
+    return replace(outcome, evidence=judged, exit_code=None)
 
 
 def _notes(session: Session) -> list[str]:

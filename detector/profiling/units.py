@@ -138,7 +138,11 @@ def steady(windows: Iterable[Window]) -> tuple[list[Round], float | None]:
 
 
 def unit_time(process: ProcessSession, kind: str) -> UnitTime:
-    """Unprofiled unit time of one process: from its baselines, else from its marks-only windows."""
+    """Unprofiled unit time of one process: from its baselines, else from its marks-only windows.
+
+    Where there is neither, the profiled time stands in, with "trace" for its source: good for a gap ratio, not for a
+    saving.
+    """
     if kind == "run":  # windows of different lengths are no repetitions of a unit: costs stand against their own window
         for wanted in (WindowKind.TRACE, WindowKind.MARKS):
             found = [spans(w, True).ms for w in process.windows if w.kind is wanted]
@@ -146,7 +150,7 @@ def unit_time(process: ProcessSession, kind: str) -> UnitTime:
                 return UnitTime(kind, np.concatenate(found), wanted.value, None)
         return UnitTime(kind, np.empty(0), "none", None)
     chosen, drift = steady(process.windows)
-    for wanted in (WindowKind.BASELINE, WindowKind.MARKS):
+    for wanted in (WindowKind.BASELINE, WindowKind.MARKS, WindowKind.TRACE):
         unique = {id(w): w for r in chosen for w in r.of(wanted)}
         found = [ms for w in unique.values() if (ms := spans(w, False).ms).size]
         if found:
