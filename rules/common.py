@@ -76,6 +76,30 @@ def sureness(view: FunctionView, node: ast.AST, frequency: Frequency, *values: V
     return Confidence.LOW if view.regions(node) & Region.FALLBACK or occasional(view, node) else confidence
 
 
+def per_item_only(frequency: Frequency) -> bool:
+    """Whether a statement is hot only since a request has several items: once an item is not much for a copy."""
+    return frequency.known and all(level in (Level.REQUEST, Level.ITEM, Level.LOOP) for level in frequency.path)
+
+
+def converts_argument(view: FunctionView, node: ast.AST) -> bool:
+    """Whether a node stands where an argument turned out not to be a tensor: ``if not torch.is_tensor(t):``."""
+    child = node
+    for parent in ancestors(view, node):
+        if isinstance(parent, ast.If | ast.IfExp) and child is not parent.test and _asks_for_tensor(parent.test):
+            return True
+        child = parent
+    return False
+
+
+def _asks_for_tensor(test: ast.expr) -> bool:
+    for part in ast.walk(test):
+        if isinstance(part, ast.Call):
+            name = callee(part)
+            if name == "is_tensor" or (name == "isinstance" and len(part.args) == 2):
+                return True
+    return False
+
+
 def occasional(view: FunctionView, node: ast.AST) -> bool:
     """Whether the node runs every few passes only: below ``if step % 16 == 0`` or behind ``step % 16 == 0 and``."""
     child = node

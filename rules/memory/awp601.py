@@ -12,10 +12,12 @@ from awp_lint.detector.semantics.view import FileView, Frequency, FunctionView
 from awp_lint.rules.base import Candidate, Rule
 from awp_lint.rules.common import (
     argument,
+    converts_argument,
     frequency_reason,
     hot_frequency,
     lower,
     often,
+    per_item_only,
     short,
     sureness,
 )
@@ -128,6 +130,8 @@ class ConstantUpload(Rule):
 
 
 def _confidence(view: FunctionView, node: ast.Call, frequency: Frequency, sure: bool) -> Confidence:
+    if per_item_only(frequency) or converts_argument(view, node):
+        return Confidence.LOW
     result = view.value(node)
     level = sureness(view, node, frequency, result) if result.on_device else sureness(view, node, frequency)
     return lower(level, Confidence.MEDIUM) if sure or result.on_device else Confidence.LOW

@@ -11,7 +11,7 @@ from awp_lint.detector.finding import Confidence, Effect, Event, Fix, MarkKind, 
 from awp_lint.detector.semantics.values import Certainty
 from awp_lint.detector.semantics.view import FileView, Frequency, FunctionView, Region
 from awp_lint.rules.base import Candidate, Rule
-from awp_lint.rules.common import frequency_reason, hot_frequency, judge, lower, often, short
+from awp_lint.rules.common import frequency_reason, hot_frequency, judge, lower, often, per_item_only, short
 from awp_lint.rules.memory.factories import (
     COMPUTED,
     LIKE,
@@ -52,7 +52,7 @@ class CreateThenMove(Rule):
     mark = MarkKind.CALL
     words = (b".to(", b".cuda(")
     nodes = (ast.Call,)
-    over = ("AWP306",)
+    over = ("AWP306", "AWP603", "AWP606")
 
     summary = "a tensor is made on the CPU and then moved to the device"
     what = """
@@ -124,7 +124,7 @@ class CreateThenMove(Rule):
         if frequency is None:
             return
         confidence = _confidence(moved, frequency, view)
-        if origins & RANDOM or view.regions(node) & Region.FALLBACK:
+        if origins & RANDOM or view.regions(node) & Region.FALLBACK or per_item_only(frequency):
             confidence = lower(confidence, Confidence.LOW)
         where = _device_text(moved)
         chained = None

@@ -17,6 +17,7 @@ from awp_lint.rules.common import (
     lower,
     method,
     often,
+    per_item_only,
     short,
     sureness,
 )
@@ -101,7 +102,7 @@ class BlockingCopy(Rule):
         wanted = isinstance(asynchronous, ast.Constant) and asynchronous.value is True
         text = short(source, 40)
         confidence = lower(self.confidence, sureness(view, node, frequency))
-        if view.value(source).certainty is not Certainty.PROVEN:
+        if view.value(source).certainty is not Certainty.PROVEN or per_item_only(frequency):
             confidence = Confidence.LOW
         how = "in spite of `non_blocking=True`, since it is not pinned" if wanted else "and the host waits"
         yield Candidate(

@@ -118,15 +118,15 @@ def _table(node: ast.Call, receiver: ast.expr, view: FunctionView) -> Iterator[C
     frequency = served_frequency(view, node)
     if frequency is None:
         return
-    in_forward = view.qualname.rpartition(".")[2] in ("forward", "__call__", "step") or frequency.hot
+    in_forward = view.qualname.endswith(".forward") and any(base.endswith(".Module") for base in view.class_bases)
     confidence = sureness(view, node, frequency)
-    if not in_forward or view.value(receiver).certainty is Certainty.UNKNOWN:
+    if not (in_forward or frequency.hot) or view.value(receiver).certainty is Certainty.UNKNOWN:
         confidence = Confidence.LOW
     name = short(receiver, 40)
     yield Candidate(
         node=node,
         message=f"`{name}` is kept on the host and copied to the device {often(frequency)}".rstrip(),
-        action=f"register `{name}` as a buffer (`persistent=False`), or keep one copy a device",
+        action=_action(receiver, name),
         confidence=confidence,
         frequency=frequency,
         why=(
@@ -136,11 +136,17 @@ def _table(node: ast.Call, receiver: ast.expr, view: FunctionView) -> Iterator[C
     )
 
 
+def _action(receiver: ast.expr, name: str) -> str:
+    if isinstance(receiver, ast.Subscript) and not isinstance(receiver.slice, ast.Slice | ast.Tuple):
+        return f"use `{name}` as it is (a 0-d host tensor serves as a number), or keep the table on the device"
+    return f"register `{name}` as a buffer (`persistent=False`), or keep one copy a device"
+
+
 def _kept(node: ast.expr) -> bool:
     """An attribute of an object, or a part of one."""
     while isinstance(node, ast.Subscript):
         node = node.value
-    return isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
+    return isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self"
 
 
 def _just_made(receiver: ast.expr, view: FunctionView) -> bool:

@@ -6,17 +6,11 @@ import ast
 from collections.abc import Iterator
 
 from awp_lint.detector.finding import Event, RootCause
+from awp_lint.detector.semantics.regions import test_region
 from awp_lint.detector.semantics.values import Kind, Value
 from awp_lint.detector.semantics.view import FileView, FunctionView, Level
 from awp_lint.rules.base import Candidate, Rule
-from awp_lint.rules.common import (
-    frequency_reason,
-    maybe_device,
-    often,
-    reasons,
-    short,
-    sureness,
-)
+from awp_lint.rules.common import IDLE, frequency_reason, maybe_device, often, reasons, short, sureness
 from awp_lint.rules.sync.reads import read_frequency
 
 
@@ -128,6 +122,8 @@ def _parts(test: ast.expr) -> Iterator[ast.expr]:
     if isinstance(test, ast.BoolOp):
         for part in test.values:
             yield from _parts(part)
+            if test_region(part, isinstance(test.op, ast.And)) & IDLE:
+                return  # `self.training and …`: what follows is asked in training only
     elif isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         yield from _parts(test.operand)
     else:

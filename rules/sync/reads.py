@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from awp_lint.detector.semantics.values import Device, Value
+from awp_lint.detector.semantics.values import Certainty, Device, Value
 from awp_lint.detector.semantics.view import Frequency, FunctionView, Level, LoopKind
 from awp_lint.rules.common import (
     ancestors,
@@ -15,6 +15,7 @@ from awp_lint.rules.common import (
     assigned_name,
     callee,
     hot_frequency,
+    maybe_device,
     method,
     names_in,
     served_frequency,
@@ -67,8 +68,10 @@ def device_read(call: ast.Call, view: FunctionView) -> Read | None:
     else:
         return None
     value = view.value(source)
-    if not value.is_tensor or value.device is Device.HOST:
+    if not maybe_device(value):
         return None
+    if how == "numpy" and not (value.device is Device.ACCELERATOR and value.certainty is Certainty.PROVEN):
+        return None  # `.numpy()` of a device tensor raises: who calls it without `.cpu()` has a host tensor
     return Read(call, source, value, how)
 
 
@@ -185,8 +188,7 @@ def iterated_from(view: FunctionView, node: ast.expr) -> ast.expr | None:
             continue
         if used & target_names(loop.target):
             for source in iterables(loop.iter):
-                value = view.value(source)
-                if value.is_tensor and value.device is not Device.HOST:
+                if maybe_device(view.value(source)):
                     return source
     return None
 
