@@ -107,7 +107,8 @@ class _Walker:
                 ignores = [*ignores, (folder, spec)]
         for entry in listed:
             is_folder = entry.is_dir(follow_symlinks=False)
-            if not is_folder and (entry.is_dir() or not self.include.match_file(entry.name)):
+            link_to_folder = not is_folder and entry.is_symlink() and os.path.isdir(entry.path)
+            if link_to_folder or not (is_folder or self.include.match_file(entry.name)):
                 continue
             if self._excluded(entry.path, entry.name, is_folder, root) or _ignored(entry.path, is_folder, ignores):
                 continue
