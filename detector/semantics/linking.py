@@ -282,12 +282,25 @@ class LinkedValues:
             found: list[CallArguments] = []
             for module in self._callers.get(short, ()):
                 found += [c for c in self._calls(module, short) if self._reaches(c.callee, function, depth)]
+            if short == "forward":
+                found += self._forwards(function, depth)
             sites = tuple(found) if len(found) <= MAX_SITES else ()
             known = self._sites_by_function[function, depth] = _Sites(sites, self._cut, self._height)
             self._cut, self._height = outer
         self._cut = self._cut or known.cut
         self._height = max(self._height, known.height)
         return known.calls
+
+    def _forwards(self, function: str, depth: int) -> list[CallArguments]:
+        """Calls of modules, in the file that defines their class, that run this ``forward``."""
+        home = self._home(function)
+        found: list[CallArguments] = []
+        for call in home[0].calls if home is not None else ():
+            if call.callee.startswith("<") and last_name(call.callee) != "forward":
+                v = self.resolve(call.callee, depth)
+                if v.kind is Kind.MODULE and v.cls is not None and self.index.method(v.cls, "forward") == function:
+                    found.append(call)
+        return found
 
     def _reaches(self, callee: str, function: str, depth: int) -> bool:
         """Whether a call's callee is this function."""

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import enum
+import functools
 from dataclasses import dataclass, replace
 
 
@@ -155,15 +156,29 @@ def make(
     return value
 
 
+def held(v: Value) -> Value | None:
+    """What a container holds, its items joined; None where nothing is known of it."""
+    if v.element is not None or not v.items:
+        return v.element
+    return functools.reduce(join, v.items)
+
+
 def _same(a: object, b: object, other: object) -> object:
     return a if a == b else other
+
+
+def _doubted(tensor: Value, other: Value) -> Value:
+    certainty = Certainty.UNKNOWN if other.cls is None else min(tensor.certainty, Certainty.ASSUMED)
+    return replace(tensor, certainty=certainty, constant=False, fresh=False)
 
 
 def join(a: Value, b: Value) -> Value:
     """The least value that covers both: what holds after two branches meet.
 
-    Kinds that differ give UNKNOWN, with one exception: None joined with anything keeps the other at ASSUMED, because
-    optional arguments and caches are normally present where the hot code runs.
+    Kinds that differ give UNKNOWN, with two exceptions. None joined with anything keeps the other at ASSUMED, because
+    optional arguments and caches are normally present where the hot code runs. A tensor joined with something unknown
+    stays a tensor of unknown certainty: worth a finding at the lowest confidence, no more; joined with a deferred
+    reference (:mod:`.interpret.references`) it stays an assumed tensor.
     """
     if a == b:
         return a
@@ -171,6 +186,10 @@ def join(a: Value, b: Value) -> Value:
         other = b if a.kind is Kind.NONE else a
         return replace(other, certainty=min(other.certainty, Certainty.ASSUMED))
     if a.kind is not b.kind:
+        if a.kind is Kind.TENSOR and b.kind is Kind.UNKNOWN:
+            return _doubted(a, b)
+        if b.kind is Kind.TENSOR and a.kind is Kind.UNKNOWN:
+            return _doubted(b, a)
         return UNKNOWN
     device = a.device
     certainty = min(a.certainty, b.certainty)
@@ -183,16 +202,15 @@ def join(a: Value, b: Value) -> Value:
             certainty = Certainty.UNKNOWN
     dtype = _same(a.dtype, b.dtype, DTypeClass.UNKNOWN)
     assert isinstance(dtype, DTypeClass)
-    element = None
-    if a.element is not None and b.element is not None:
-        element = join(a.element, b.element)
-    elif a.element is not None or b.element is not None:
-        # an empty literal on one side says nothing about the items
-        element = a.element or b.element
     items = None
     if a.items is not None and b.items is not None and len(a.items) == len(b.items):
         items = tuple(join(x, y) for x, y in zip(a.items, b.items, strict=True))
-    return Value(
+    left, right = a.element, b.element
+    if items is None:
+        left, right = held(a), held(b)
+    # an empty literal on one side says nothing about the items
+    element = join(left, right) if left is not None and right is not None else left or right
+    return make(
         kind=a.kind,
         device=device,
         dtype=dtype,

@@ -185,7 +185,7 @@ def test_loop_reaches_a_fixpoint() -> None:
     table, function = run(body)
     loop = function.body[1]
     assert isinstance(loop, ast.For) and isinstance(loop.body[0], ast.Assign)
-    assert table.value(loop.body[0].value).kind is Kind.UNKNOWN  # int first, tensor later
+    assert table.value(loop.body[0].value).certainty is Certainty.UNKNOWN  # int first, tensor later
     body = "def f(x: Tensor, n: int):\n    while n:\n        x = x + 1\n        n -= 1\n    return x\n"
     assert result(body).on_device
 
@@ -247,4 +247,4 @@ def test_long_elif_chain() -> None:
     for number in range(2000):
         lines += [f"    elif number == {number}:", "        y = x"]
     lines.append("    return y")
-    assert result("\n".join(lines) + "\n").kind is Kind.UNKNOWN
+    assert result("\n".join(lines) + "\n").certainty is Certainty.UNKNOWN

@@ -55,7 +55,7 @@ def run(m: Machine, node: Definition) -> Table:
     with contextlib.suppress(Budget):
         if isinstance(node, ast.Module):
             block(m, node.body)
-        else:
+        elif not device_code(m, node):
             bind_parameters(m, node)
             if isinstance(node, ast.Lambda):
                 m.returned.append(evaluate(m, node.body))
@@ -69,6 +69,20 @@ def run(m: Machine, node: Definition) -> Table:
         m.exits.append(m.env)
     table.close(returns, m.bound, m.exits)
     return table
+
+
+_KERNEL_LANGUAGES = frozenset({"triton", "cutlass", "numba", "tilelang", "pallas", "warp"})
+
+
+def device_code(m: Machine, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> bool:
+    """Whether a function is written in a kernel language: its names are not run by Python."""
+    if isinstance(node, ast.Lambda):
+        return False
+    for decorator in node.decorator_list:
+        dotted = m.names.qualified(decorator.func if isinstance(decorator, ast.Call) else decorator)
+        if dotted is not None and dotted.partition(".")[0] in _KERNEL_LANGUAGES:
+            return True
+    return False
 
 
 __all__ = ["Definition", "Table", "expressions", "interpret", "run"]

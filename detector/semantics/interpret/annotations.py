@@ -104,7 +104,7 @@ def _named(m: Machine, node: ast.expr) -> Value:
     dtype = _TENSORS.get(short)
     if dtype is not None:
         dotted = m.names.qualified(node)
-        if dotted is None or dotted.startswith("torch.") or dotted.endswith(f".{short}"):
+        if dotted is None or dotted.startswith("torch."):
             return tensor(m, dtype)
     simple = _SIMPLE.get(short)
     if simple is not None:

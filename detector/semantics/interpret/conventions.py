@@ -126,6 +126,28 @@ def parameter(name: str, ambient: Device, line: int) -> Value | None:
     return named(name, ambient)
 
 
+# Parameters of `forward` that hold tensors, and their usual endings.
+_FORWARD = frozenset(
+    {
+        *("x", "q", "k", "v", "input", "tensor", "hidden", "feature", "features", "feats", "feat", "src", "tgt", "emb"),
+        *("img", "image", "mask", "key", "value", "noise", "embeddings", "mel", "waveform", "wav", "tokens", "memory"),
+        *("hidden_input", "inputs", "embeds", "states", "context", "z", "grid", "pos", "positions"),
+    }
+)
+_FORWARD_ENDINGS = ("_mask", "_states", "_embeds", "_embeddings", "_logits", "_ids", "_features", "_hidden", "_weights",
+                    "_indices", "_emb", "_feats", "_values")  # fmt: skip
+_INTS = ("_ids", "_indices")
+
+
+def forward_parameter(name: str, ambient: Device, line: int) -> Value | None:
+    """What a parameter of a module's ``forward`` without annotation holds by its name."""
+    if name not in _FORWARD and not name.endswith(_FORWARD_ENDINGS):
+        return None
+    dtype = _I if name.endswith(_INTS) or name in ("tokens", "positions") else _U
+    reasons = (Reason(line, f"parameter `{name}` of `forward`, by its name a tensor where the model is"),)
+    return make(Kind.TENSOR, ambient, dtype, certainty=Certainty.ASSUMED, reasons=reasons)
+
+
 def named(name: str, ambient: Device) -> Value | None:
     """What a variable of this name holds where nothing else is known: devices, dtypes, configurations."""
     if name == "device" or name.endswith("_device"):

@@ -18,8 +18,10 @@ from awp_lint.detector.semantics.interpret.machine import (
     merge,
 )
 from awp_lint.detector.semantics.values import UNKNOWN, Certainty, Device, DTypeClass, Kind, Reason, Value, join, make
+from awp_lint.detector.semantics.values import held as values_held
 
 _PROVEN = Certainty.PROVEN
+MAX_ITEMS = 8  # of a list whose items are kept apart
 _CONSTANTS: dict[type, Value] = {
     int: make(Kind.SCALAR, dtype=DTypeClass.INT, constant=True, certainty=_PROVEN),
     float: make(Kind.SCALAR, dtype=DTypeClass.FLOAT, constant=True, certainty=_PROVEN),
@@ -209,7 +211,11 @@ def _mutate(m: Machine, target: ast.expr, v: Value, name: str, operands: Args) -
             held = operands[1]
         else:
             return
-        before = tensors.element(v) if (v.element is not None or v.items) else None
+        if name == "append" and len(v.items or ()) < MAX_ITEMS and (v.items is not None or v.element is None):
+            items = (*(v.items or ()), held)  # a loop joins lists of several lengths to one element
+            store(m, target, make(Kind.SEQUENCE, items=items, cls=v.cls, certainty=v.certainty))
+            return
+        before = values_held(v)
         after = held if before is None else join(before, held)
         store(m, target, make(Kind.SEQUENCE, element=after, cls=v.cls, certainty=v.certainty))
     elif v.kind is Kind.MODULE and name in ("to", "cuda", "cpu"):
@@ -352,7 +358,7 @@ def _subscript(m: Machine, node: ast.Subscript) -> Value:
             return make(Kind.SEQUENCE, element=tensors.joined(value.items), certainty=value.certainty)
         return value if kind in (Kind.STRING, Kind.NDARRAY) else tensors.deferred(value, "[:]")
     if kind is Kind.MAPPING or kind is Kind.ENCODING:
-        return value.element or UNKNOWN
+        return tensors.contents(value)
     if kind is Kind.NDARRAY:
         return tensors.NDARRAY
     if kind is Kind.STRING:
@@ -426,7 +432,7 @@ def _display(m: Machine, node: ast.Tuple | ast.List | ast.Set) -> Value:
         else:
             items.append(evaluate(m, part))
         constant = constant and items != [] and items[-1].constant
-    if not exact or len(items) > 16 or (node.__class__ is not ast.Tuple and len(items) > 8):
+    if not exact or len(items) > 16 or (node.__class__ is not ast.Tuple and len(items) > MAX_ITEMS):
         return make(Kind.SEQUENCE, element=tensors.joined(items), constant=constant, fresh=True, certainty=_PROVEN)
     if not items:
         return make(Kind.SEQUENCE, fresh=True, constant=True, certainty=_PROVEN)

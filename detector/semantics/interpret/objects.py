@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable
 
 from awp_lint.detector.semantics.interpret import tensors
 from awp_lint.detector.semantics.interpret.classes import instance, kind_of, kind_of_library
@@ -282,23 +281,28 @@ def key(context: Context, v: Value, name: str) -> Value:
             return v.element if v.element is not None else UNKNOWN
         dtype = TENSORS.get(name, DTypeClass.UNKNOWN)
         return make(Kind.TENSOR, v.device, dtype, certainty=v.certainty, reasons=v.reasons)
-    if v.element is not None:
-        return v.element
+    if v.element is not None or v.cls in tensors.PARTS:
+        return tensors.contents(v)
     if v.kind is Kind.UNKNOWN and v.cls is not None and context.symbolic:
         return tensors.deferred(v, f".{name}" if name.isidentifier() else "[]")
     if v.kind in (Kind.UNKNOWN, Kind.MAPPING, Kind.INSTANCE) and context.torchy:
-        return conventional(context, name) or UNKNOWN
+        found = conventional(context, name)
+        if found is None and name in TENSORS:
+            found = make(_T, context.ambient, TENSORS[name], certainty=_ASSUMED)
+        return found or UNKNOWN
     return UNKNOWN
 
 
 def item(context: Context, v: Value, at: int) -> Value:
     """``v[at]`` for a constant position."""
     if v.items is not None:
-        return v.items[at] if -len(v.items) <= at < len(v.items) else UNKNOWN
+        if -len(v.items) <= at < len(v.items):
+            return v.items[at]
+        return tensors.element(v)
     if v.kind is Kind.UNKNOWN:
         return tensors.deferred(v, f"[{at}]")
     if v.kind is Kind.ITERATOR or v.kind is Kind.MAPPING:
-        return v.element or UNKNOWN
+        return tensors.contents(v)
     if v.kind is Kind.INSTANCE and is_output(context, v):
         return make(Kind.TENSOR, context.ambient, DTypeClass.FLOAT, certainty=_ASSUMED)
     return tensors.element(v)
@@ -513,7 +517,7 @@ def _mapping_method(context: Context, v: Value, name: str, operands: Args, keywo
     if v.kind is Kind.ENCODING and name in ("to", "cuda", "cpu"):
         return moved(context, v, name, operands, keywords)
     if name in ("get", "pop", "setdefault"):
-        return v.element or UNKNOWN
+        return tensors.contents(v)
     if name == "keys":
         return make(Kind.ITERATOR, element=tensors.STRING, certainty=_PROVEN)
     held = v.element
@@ -596,31 +600,16 @@ def construct(context: Context, f: Value, operands: Args, keywords: Keywords) ->
     if f.cls is None:
         return UNKNOWN
     v = instance(context, f.cls)
-    if f.cls in _CONTAINERS:
-        held = UNKNOWN
-        if operands:
-            given = operands[0]
-            held = (given.element or UNKNOWN) if given.kind is Kind.MAPPING else tensors.element(given)
-        if held.kind is Kind.UNKNOWN and held.cls is None:
-            held = _CONTAINERS[f.cls](context)
-        return make(v.kind, element=held, cls=f.cls, certainty=_PROVEN)
+    if f.cls in tensors.PARTS:
+        if not operands:
+            return make(v.kind, cls=f.cls, certainty=_PROVEN)
+        given = operands[0]
+        if given.kind is Kind.SEQUENCE and given.items is not None:
+            return make(v.kind, items=given.items, cls=f.cls, certainty=_PROVEN)
+        held = (given.element or UNKNOWN) if given.kind is Kind.MAPPING else tensors.element(given)
+        known = held.kind is not Kind.UNKNOWN or held.cls is not None
+        return make(v.kind, element=held if known else None, cls=f.cls, certainty=_PROVEN)
     return v
-
-
-def _part(context: Context) -> Value:
-    return make(Kind.MODULE, context.ambient, certainty=_ASSUMED)
-
-
-def _weight(context: Context) -> Value:
-    return make(_T, context.ambient, DTypeClass.FLOAT, certainty=_ASSUMED)
-
-
-_CONTAINERS: dict[str, Callable[[Context], Value]] = {
-    "torch.nn.ModuleList": _part,
-    "torch.nn.ModuleDict": _part,
-    "torch.nn.ParameterList": _weight,
-    "torch.nn.ParameterDict": _weight,
-}
 
 
 def special(context: Context, dotted: str, operands: Args, keywords: Keywords) -> Value | None:

@@ -6,7 +6,13 @@ import ast
 
 from awp_lint.detector.semantics.interpret.annotations import annotated
 from awp_lint.detector.semantics.interpret.classes import instance
-from awp_lint.detector.semantics.interpret.conventions import TENSORS, host_value, is_host_name, parameter
+from awp_lint.detector.semantics.interpret.conventions import (
+    TENSORS,
+    forward_parameter,
+    host_value,
+    is_host_name,
+    parameter,
+)
 from awp_lint.detector.semantics.interpret.machine import Machine
 from awp_lint.detector.semantics.values import UNKNOWN, Certainty, Device, DTypeClass, Kind, Reason, Value, make
 
@@ -61,7 +67,8 @@ def _value(m: Machine, function: str, argument: ast.arg, default: ast.expr | Non
         return _tensor(m, function, argument, declared)
     if declared != UNKNOWN and declared.kind is not Kind.NONE:
         return declared
-    passed = m.outside.parameter(function, name)
+    usual = _by_name(m, argument)
+    passed = None if m.symbolic and usual is not None else m.outside.parameter(function, name)
     if passed is not None and passed != UNKNOWN:
         return passed
     if isinstance(default, ast.Constant) and default.value is not None and default.value is not Ellipsis:
@@ -74,11 +81,17 @@ def _value(m: Machine, function: str, argument: ast.arg, default: ast.expr | Non
             return make(Kind.SCALAR, dtype=DTypeClass.FLOAT, certainty=Certainty.ASSUMED)
         if isinstance(content, str):
             return make(Kind.STRING, certainty=Certainty.ASSUMED)
-    if m.torchy:
-        found = parameter(name, m.ambient, argument.lineno)
-        if found is not None:
-            return found
-    return UNKNOWN
+    return usual or UNKNOWN
+
+
+def _by_name(m: Machine, argument: ast.arg) -> Value | None:
+    """What the parameter's name says, which is more in a module's ``forward``."""
+    if not m.torchy:
+        return None
+    found = parameter(argument.arg, m.ambient, argument.lineno)
+    if found is None and m.cls is not None and m.qualname.endswith(".forward"):
+        return forward_parameter(argument.arg, m.ambient, argument.lineno)
+    return found
 
 
 def _tensor(m: Machine, function: str, argument: ast.arg, declared: Value) -> Value:

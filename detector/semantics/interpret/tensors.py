@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from awp_lint.detector.semantics.interpret.machine import NONE, Args, Context, Keywords
 from awp_lint.detector.semantics.library import Fact
-from awp_lint.detector.semantics.values import UNKNOWN, Certainty, Device, DTypeClass, Kind, Value, join, make
+from awp_lint.detector.semantics.values import UNKNOWN, Certainty, Device, DTypeClass, Kind, Value, held, join, make
 
 _T, _S = Kind.TENSOR, Kind.SCALAR
 _ACC, _HOST, _AMB, _NODEV = Device.ACCELERATOR, Device.HOST, Device.AMBIENT, Device.UNKNOWN
@@ -27,6 +27,15 @@ MAPPING = make(Kind.MAPPING, certainty=_PROVEN)
 NDARRAY = make(Kind.NDARRAY, Device.HOST, certainty=_PROVEN)
 ITERATOR = make(Kind.ITERATOR, certainty=_PROVEN)
 _SCALARS = {_I: INT, _F: FLOAT, _B: BOOL, _U: SCALAR}
+
+
+# Containers that register their items as parts of a module, and what an unknown item is.
+PARTS: dict[str | None, Kind] = {
+    "torch.nn.ModuleList": Kind.MODULE,
+    "torch.nn.ModuleDict": Kind.MODULE,
+    "torch.nn.ParameterList": Kind.TENSOR,
+    "torch.nn.ParameterDict": Kind.TENSOR,
+}
 
 
 def like(v: Value, dtype: DTypeClass | None = None, rank: int | None = None, fresh: bool = True) -> Value:
@@ -179,11 +188,7 @@ def element(v: Value) -> Value:
             v.certainty, v.reasons,
         )  # fmt: skip
     if kind is Kind.SEQUENCE or kind is Kind.ITERATOR:
-        if v.element is not None:
-            return v.element
-        if v.items:
-            return joined(v.items) or UNKNOWN
-        return UNKNOWN
+        return contents(v)
     if kind is Kind.NDARRAY:
         return NDARRAY
     if kind is Kind.STRING or kind is Kind.MAPPING or kind is Kind.ENCODING:
@@ -193,6 +198,17 @@ def element(v: Value) -> Value:
     if kind is Kind.UNKNOWN:
         return deferred(v, "[]")
     return UNKNOWN
+
+
+def contents(v: Value) -> Value:
+    """What a container holds; parts of a module are modules (or weights) even where nobody saw which."""
+    found = held(v)
+    if found is not None and (found.kind is not Kind.UNKNOWN or found.cls is not None):
+        return found
+    kind = PARTS.get(v.cls)
+    if kind is None:
+        return UNKNOWN
+    return make(kind, _AMB, _F if kind is _T else _U, certainty=_ASSUMED)
 
 
 # --- result rules of library facts ---------------------------------------------------------------------------------
@@ -359,9 +375,9 @@ def _cat(context: Context, fact: Fact, operands: Args, keywords: Keywords) -> Va
         result = _like(context, fact, list(v.items), {})
         ranks = {item.rank for item in v.items}
     else:
-        held = element(v)
-        result = _like(context, fact, [held], {})
-        ranks = {held.rank}
+        part = element(v)
+        result = _like(context, fact, [part], {})
+        ranks = {part.rank}
     rank = ranks.pop() if len(ranks) == 1 else None
     if rank is not None and fact.result.rule == "stack":
         rank += 1
@@ -438,9 +454,9 @@ def _data_rank(v: Value, depth: int = 0) -> tuple[int | None, DTypeClass]:
     if v.kind is _S:
         return depth, v.dtype
     if v.kind is Kind.SEQUENCE and depth < 4:
-        held = element(v)
-        if held is not UNKNOWN:
-            return _data_rank(held, depth + 1)
+        part = element(v)
+        if part is not UNKNOWN:
+            return _data_rank(part, depth + 1)
     return None, _U
 
 
@@ -449,6 +465,8 @@ def _data(context: Context, fact: Fact, operands: Args, keywords: Keywords) -> V
     v = _first(operands, keywords)
     if v.kind is _T and "device" not in keywords:
         return like(v, _dtype(fact, v.dtype, keywords), v.rank)
+    if v.kind is Kind.SEQUENCE and v.constant and v.items is None and v.element is None and "device" not in keywords:
+        return make(Kind.TENSOR, dtype=_dtype(fact, _U, keywords))  # `torch.tensor([])`: a place for a later tensor
     rank, dtype = _data_rank(v) if v.kind is not _T else (v.rank, v.dtype)
     where = factory_device(context, keywords)
     if v.kind is Kind.UNKNOWN and "device" not in keywords and fact.name in ("torch.as_tensor", "torch.asarray"):
@@ -582,8 +600,8 @@ def _listof(context: Context, fact: Fact, operands: Args, keywords: Keywords) ->
 
 @rule("sum")
 def _sum(context: Context, fact: Fact, operands: Args, keywords: Keywords) -> Value:
-    held = element(_first(operands, keywords))
-    return like(held, None, held.rank) if held.kind is _T else SCALAR if held.kind is _S else UNKNOWN
+    part = element(_first(operands, keywords))
+    return like(part, None, part.rank) if part.kind is _T else SCALAR if part.kind is _S else UNKNOWN
 
 
 @rule("choose")
