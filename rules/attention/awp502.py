@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from awp_lint.detector.finding import Confidence, Event, MarkKind, RootCause
 from awp_lint.detector.semantics.view import FileView, FunctionView, Region
 from awp_lint.rules.base import Candidate, Rule
-from awp_lint.rules.common import IDLE, callee, judge, lower, short
+from awp_lint.rules.common import IDLE, callee, lower, short
 
 #: Arguments that choose the slow implementation, with the value that does so.
 _SWITCHES: dict[str, object] = {
@@ -82,14 +82,13 @@ class EagerAttention(Rule):
             builds = callee(node).startswith(("from_pretrained", "from_config", "pipeline", "load"))
             if _NEEDS_WEIGHTS.search(file.text) or not (builds or callee(node)[:1].isupper()):
                 confidence = lower(confidence, Confidence.LOW)
-            frequency = view.frequency(node)
             wanted = f"{keyword.arg}={ast.unparse(keyword.value)}"
             yield Candidate(
                 node=node,
                 message=f"`{short(node.func, 40)}(...)` asks for unfused attention: `{wanted}`",
                 action=f"delete `{wanted}`, or say why it is there",
-                confidence=lower(confidence, Confidence.MEDIUM if frequency.known else judge(frequency)),
-                frequency=frequency,
+                confidence=confidence,
+                frequency=view.frequency(node),
                 why=("nothing in this file uses the attention weights",),
             )
             return

@@ -16,7 +16,8 @@ MODEL_METHODS = frozenset({
     "encode_prompt", "predict", "infer", "embed", "get_audio_features",
 })  # fmt: skip
 _MODEL_NAMES = re.compile(
-    r"(^|_)(model|encoder|unet|vae|transformer|clip|bert|llm|lm|detector|classifier|embedder|reranker|net|network)$"
+    r"(^|_)(model|encoder|decoder|unet|vae|transformer|clip|bert|llm|lm|detector|classifier|embedder|reranker|net|network"
+    r"|backbone|tower|generator)$"
 )
 _BATCHED = re.compile(r"(^|_)(batch(es)?|loader|dataloader|chunks?|buckets?|groups?|micro_?batches)(_|$)")
 

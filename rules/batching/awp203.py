@@ -1,0 +1,176 @@
+"""AWP203 batch-axis-loop."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from awp_lint.detector.finding import Confidence, Event, MarkKind, RootCause
+from awp_lint.detector.semantics.library import lookup
+from awp_lint.detector.semantics.values import Kind
+from awp_lint.detector.semantics.view import FileView, FunctionView, LoopKind
+from awp_lint.rules.base import Candidate, Rule
+from awp_lint.rules.batching.calls import over_batches
+from awp_lint.rules.common import (
+    IDLE,
+    frequency_reason,
+    hot_frequency,
+    loop_body,
+    lower,
+    names_in,
+    often,
+    short,
+    sureness,
+    target_names,
+)
+from awp_lint.rules.sync.reads import iterables
+
+_ELEMENTWISE = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.MatMult, ast.Pow)
+
+
+class BatchAxisLoop(Rule):
+    """A Python loop over the rows of a device tensor that launches kernels for each."""
+
+    id = "AWP203"
+    name = "batch-axis-loop"
+    root_cause = RootCause.SCHEDULING
+    confidence = Confidence.MEDIUM
+    cost_us = 40.0
+    event = Event.LAUNCHES
+    mark = MarkKind.LOOP
+    words = (b"for ",)
+    nodes = (ast.For,)
+
+    summary = "a Python loop over the rows of a device tensor launches kernels for each row"
+    what = """
+        `for i in range(batch_size)` or `for row in x` over the first axis of a device tensor, whose body computes on
+        the row's own data only: at least two device operations a row, no model call, and nothing that depends on the
+        row before.
+        """
+    why = """
+        Each operation launches one small kernel a row, some microseconds of Python and driver each; one operation over
+        the whole tensor launches one.
+        """
+    fine = """
+        - Rows of different lengths, data-dependent sizes, other control flow a row: there is no single call.
+        - Loops over layers, steps, tokens, experts, and calls of a model (AWP201).
+        - Few rows, in set-up or once a request.
+        """
+    safety = """
+        No automatic rewrite: index the batch axis away (`x[:, ...]`), use broadcasting, `torch.vmap`, or pad and mask.
+        """
+    references = (
+        "https://docs.pytorch.org/docs/stable/generated/torch.vmap.html",
+        "https://docs.pytorch.org/docs/stable/notes/broadcasting.html",
+    )
+    bad = """
+        import torch
+
+        class Penalty(torch.nn.Module):
+            def __init__(self, layers: torch.nn.ModuleList) -> None:
+                super().__init__()
+                self.layers = layers
+
+            def forward(self, hidden_states: torch.Tensor, scales: torch.Tensor) -> torch.Tensor:
+                for layer in self.layers:
+                    batch_size = scales.shape[0]
+                    for b in range(batch_size):
+                        scales[b] = torch.sigmoid(scales[b]) * 2.0
+                    hidden_states = layer(hidden_states, scales)
+                return hidden_states
+        """
+    good = """
+        import torch
+
+        class Penalty(torch.nn.Module):
+            def __init__(self, layers: torch.nn.ModuleList) -> None:
+                super().__init__()
+                self.layers = layers
+
+            def forward(self, hidden_states: torch.Tensor, scales: torch.Tensor) -> torch.Tensor:
+                for layer in self.layers:
+                    scales = torch.sigmoid(scales) * 2.0
+                    hidden_states = layer(hidden_states, scales)
+                return hidden_states
+        """
+
+    def candidates(self, node: ast.AST, view: FunctionView, file: FileView) -> Iterator[Candidate]:
+        assert isinstance(node, ast.For)
+        if view.regions(node) & IDLE or over_batches(node) or _branches(node):
+            return
+        rows = _rows(node, view)
+        if rows is None:
+            return
+        launches = [part for part in _parts(node, view) if _launches(part, view, file)]
+        if len(launches) < 2 or _calls_modules(node, view):
+            return
+        frequency = hot_frequency(view, launches[0])
+        if frequency is None:
+            return
+        name = short(rows, 40)
+        yield Candidate(
+            node=node,
+            message=f"{len(launches)} operations are launched for each row of `{name}` {often(frequency)}".rstrip(),
+            action=f"compute on all rows of `{name}` at once",
+            confidence=lower(self.confidence, sureness(view, node, frequency, view.value(rows))),
+            frequency=frequency,
+            why=(
+                f"a row's work is `{short(launches[0], 40)}` and {len(launches) - 1} more",
+                *frequency_reason(frequency),
+            ),
+        )
+
+
+def _branches(loop: ast.For) -> bool:
+    """Control flow that differs from row to row, or rows that are collected: there may be no single call."""
+    kinds = (ast.If, ast.While, ast.Try, ast.Break, ast.Continue, ast.Return, ast.Yield, ast.For, ast.With)
+    return any(isinstance(part, kinds) for statement in loop.body for part in ast.walk(statement))
+
+
+def _rows(loop: ast.For, view: FunctionView) -> ast.expr | None:
+    """The device tensor whose first axis the loop goes over."""
+    for source in iterables(loop.iter):
+        if view.value(source).is_tensor and view.value(source).on_device:
+            return source
+    if view.loop_kind(loop) is not LoopKind.BATCH or not isinstance(loop.target, ast.Name):
+        return None
+    index = loop.target.id
+    for statement in loop_body(loop):
+        for part in ast.walk(statement):
+            if isinstance(part, ast.Subscript) and view.parent(part) is not None:
+                first = part.slice.elts[0] if isinstance(part.slice, ast.Tuple) and part.slice.elts else part.slice
+                if isinstance(first, ast.Name) and first.id == index and view.value(part.value).on_device:
+                    return part.value
+    return None
+
+
+def _parts(loop: ast.For, view: FunctionView) -> Iterator[ast.expr]:
+    """Expressions of the body that use the row."""
+    reached = set(target_names(loop.target))
+    for statement in loop.body:
+        if isinstance(statement, ast.Assign) and names_in(statement.value) & reached:
+            for target in statement.targets:
+                reached |= target_names(target)
+        for part in ast.walk(statement):
+            if isinstance(part, ast.BinOp | ast.Call) and view.parent(part) is not None and names_in(part) & reached:
+                yield part
+
+
+def _launches(part: ast.expr, view: FunctionView, file: FileView) -> bool:
+    if not view.value(part).on_device:
+        return False
+    if isinstance(part, ast.BinOp):
+        return isinstance(part.op, _ELEMENTWISE)
+    assert isinstance(part, ast.Call)
+    fact = lookup(view.qualified(part.func) or "", file.target)
+    return fact is not None and fact.launches and not fact.waits
+
+
+def _calls_modules(loop: ast.For, view: FunctionView) -> bool:
+    calls = [
+        part
+        for statement in loop.body
+        for part in ast.walk(statement)
+        if isinstance(part, ast.Call) and view.parent(part) is not None
+    ]
+    return any(view.value(call.func).kind is Kind.MODULE or view.targets(call) for call in calls)

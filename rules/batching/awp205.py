@@ -1,0 +1,136 @@
+"""AWP205 row-sampling-loop."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from awp_lint.detector.finding import Confidence, Event, MarkKind, RootCause
+from awp_lint.detector.semantics.view import FileView, FunctionView, Level, LoopKind
+from awp_lint.rules.base import Candidate, Rule
+from awp_lint.rules.common import (
+    frequency_reason,
+    hot_frequency,
+    loop_body,
+    lower,
+    often,
+    short,
+    sureness,
+    target_names,
+)
+from awp_lint.rules.sync.reads import iterables
+
+_SCORES = re.compile(r"(^|_)(logits?|scores?|probs?|log_?probs?|lprobs)(_|\d|$)", re.IGNORECASE)
+_LOOPS = frozenset({LoopKind.BATCH, LoopKind.REQUESTS, LoopKind.TOKENS, LoopKind.ELEMENTS, LoopKind.UNKNOWN})
+
+
+class RowSamplingLoop(Rule):
+    """Sampling, penalties or masks applied to the scores row by row."""
+
+    id = "AWP205"
+    name = "row-sampling-loop"
+    root_cause = RootCause.SCHEDULING
+    confidence = Confidence.MEDIUM
+    cost_us = 200.0
+    event = Event.LAUNCHES
+    mark = MarkKind.LOOP
+    words = (b"logits", b"scores", b"probs")
+    nodes = (ast.For,)
+    over = ("AWP203",)
+
+    summary = "scores of a decode step are penalised or sampled row by row in Python"
+    what = """
+        A Python loop over sequences or requests, in code that runs for every token, that reads or writes one row of a
+        tensor of logits, scores or probabilities at a time.
+        """
+    why = """
+        Every row launches its own small kernels, copies its own list of ids to the device and often waits; the time of
+        a step then grows with the batch on the host, not on the device.
+        """
+    fine = """
+        - Vectorised forms; rows of host tensors or lists.
+        - Loops over layers or beams that launch nothing.
+        """
+    safety = """
+        No automatic rewrite: gather the ids of all rows into one index tensor (one pinned copy) and use one
+        `scatter_`, `masked_fill_` or `index_put_` over the batch.
+        """
+    references = (
+        "https://docs.pytorch.org/docs/stable/generated/torch.Tensor.scatter_.html",
+        "https://docs.pytorch.org/docs/stable/generated/torch.Tensor.index_put_.html",
+    )
+    bad = """
+        import torch
+        from transformers import LogitsProcessor
+
+        class Ban(LogitsProcessor):
+            def __init__(self, banned: list) -> None:
+                self.banned = banned
+
+            def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+                for i in range(scores.shape[0]):
+                    scores[i, self.banned[i]] = float("-inf")
+                return scores
+        """
+    good = """
+        import torch
+        from transformers import LogitsProcessor
+
+        class Ban(LogitsProcessor):
+            def __init__(self, mask: torch.Tensor) -> None:
+                self.mask = mask
+
+            def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+                return scores.masked_fill(self.mask, float("-inf"))
+        """
+
+    def candidates(self, node: ast.AST, view: FunctionView, file: FileView) -> Iterator[Candidate]:
+        assert isinstance(node, ast.For)
+        if view.loop_kind(node) not in _LOOPS:
+            return
+        row = _row(node, view)
+        if row is None:
+            return
+        frequency = hot_frequency(view, row)
+        if frequency is None or (frequency.known and not {Level.TOKEN, Level.STEP} & set(frequency.path)):
+            return
+        if frequency.known and frequency.path.count(Level.LAYER):
+            return
+        name = short(row.value, 30)
+        yield Candidate(
+            node=node,
+            message=f"`{name}` is worked on row by row {often(frequency)}: `{short(row, 40)}`".replace("  ", " "),
+            action=f"collect the indices of all rows and update `{name}` once",
+            confidence=lower(self.confidence, sureness(view, row, frequency, view.value(row.value))),
+            frequency=frequency,
+            why=(f"`{name}` holds the scores of the batch", *frequency_reason(frequency)),
+        )
+
+
+def _row(loop: ast.For, view: FunctionView) -> ast.Subscript | None:
+    """A row of device scores that the body indexes by the loop's own variable."""
+    names = target_names(loop.target)
+    for source in iterables(loop.iter):
+        if view.value(source).is_tensor:
+            names = names | target_names(loop.target)
+    for statement in loop_body(loop):
+        for part in ast.walk(statement):
+            if not isinstance(part, ast.Subscript) or view.parent(part) is None:
+                continue
+            first = part.slice.elts[0] if isinstance(part.slice, ast.Tuple) and part.slice.elts else part.slice
+            if isinstance(first, ast.Slice):
+                first = first.lower or first
+            if not (isinstance(first, ast.Name) and first.id in names):
+                continue
+            if (
+                _SCORES.search(_last(part.value))
+                and view.value(part.value).is_tensor
+                and not view.value(part.value).on_host
+            ):
+                return part
+    return None
+
+
+def _last(node: ast.expr) -> str:
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
