@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from awp_lint.detector.profiling import units
-from awp_lint.detector.profiling.idle import CAUSES, gaps
-from awp_lint.detector.profiling.join import CallCosts, Executions, call_costs, executions, tally
+from awp_lint.detector.profiling.idle import CAUSES, HOST, SYNC, Gaps, gaps
+from awp_lint.detector.profiling.join import Executions, call_costs, executions, tally
 from awp_lint.detector.profiling.program import build
 from awp_lint.detector.profiling.session import ProcessSession, WindowKind
 from awp_lint.detector.profiling.timeline import Bools, Busy, Call, Cat, Floats, Ints, Links, Trace, link, sanity
@@ -48,6 +48,9 @@ class TraceFacts:
     launches: Floats = field(default_factory=lambda: np.empty(0))
     syncs: Floats = field(default_factory=lambda: np.empty(0))
     idle_ms: Floats = field(default_factory=lambda: np.empty((len(CAUSES), 0)))  # [cause, unit], see ``idle``
+    unflagged_host_ms: Floats = field(default_factory=lambda: np.empty(0))  # idle behind host work outside every mark
+    unflagged_sync_ms: Floats = field(default_factory=lambda: np.empty(0))  # idle behind waits outside every mark
+    unflagged_pageable_ms: Floats = field(default_factory=lambda: np.empty(0))  # exposed pageable copies outside
     gpu_seen: bool = False
     compiled: bool = False  # a compiled region ran
     problems: list[str] = field(default_factory=list)
@@ -157,7 +160,7 @@ def _traced(joined: _Joined, count: int, facts: TraceFacts) -> dict[str, Floats]
     facts.traces += 1
     facts.problems += [p for p in sanity(trace, links) if p not in facts.problems]
     facts.compiled |= any("ompiled" in name and "egion" in name for name in trace.names)
-    _facts(trace, links, costs, busy, spans, facts)
+    _facts(joined, facts)
     own, every = tally(found, owner, costs, whole=False), tally(found, owner, costs, whole=True)
     unit, mark = spans.index(found.open), found.mark.astype(np.int64)
     took = np.where(found.outermost, (found.close - found.open) / 1e6, 0.0)
@@ -186,14 +189,16 @@ def _traced(joined: _Joined, count: int, facts: TraceFacts) -> dict[str, Floats]
     return {name: _by_mark_and_unit(mark, unit, values[name], count, spans.start.size) for name in FIGURES}
 
 
-def _facts(trace: Trace, links: Links, costs: CallCosts, busy: Busy, spans: units.Spans, facts: TraceFacts) -> None:
+def _facts(joined: _Joined, facts: TraceFacts) -> None:
+    trace, costs, busy, spans = joined.trace, joined.costs, joined.busy, joined.spans
     gpu, calls = trace.gpu, trace.calls
     facts.gpu_seen |= bool(gpu.size)
     length = spans.start.size
     facts.unit_ms = np.append(facts.unit_ms, spans.ms)
     facts.busy_ms = np.append(facts.busy_ms, busy.within(spans.start, spans.end) / 1e6)
-    idle_ms = gaps(trace, links, costs, busy).by_cause(spans.start, spans.end) / 1e6
-    facts.idle_ms = np.concatenate([facts.idle_ms, idle_ms], axis=1)
+    idle = gaps(trace, joined.links, costs, busy)
+    facts.idle_ms = np.concatenate([facts.idle_ms, idle.by_cause(spans.start, spans.end) / 1e6], axis=1)
+    _unflagged(joined, idle, facts)
     copies = gpu[trace.category[gpu] == Cat.MEMCPY]
     host_copies = copies[np.isin(trace.name[copies], _host_copy_names(trace))]
     copying = Busy(trace.start[host_copies], trace.end[host_copies])
@@ -207,6 +212,22 @@ def _facts(trace: Trace, links: Links, costs: CallCosts, busy: Busy, spans: unit
     facts.launches = np.append(facts.launches, count(trace.start[calls], costs.launch))
     sync = (trace.call_kinds == Call.WAIT) | (trace.call_kinds == Call.COPY_WAIT)
     facts.syncs = np.append(facts.syncs, count(trace.start[calls], np.asarray(sync, np.bool_)))
+
+
+def _unflagged(joined: _Joined, idle: Gaps, facts: TraceFacts) -> None:
+    """Idle time and copies whose calls lie outside every mark."""
+    trace, spans = joined.trace, joined.spans
+    outside = np.append(joined.owner < 0, True)  # the last slot answers for "no call"
+    for name, cause, call in (("unflagged_host_ms", HOST, idle.call), ("unflagged_sync_ms", SYNC, idle.wait)):
+        rows = (idle.cause == cause) & outside[call]
+        within = Busy(idle.start[rows], idle.end[rows]).within(spans.start, spans.end) / 1e6
+        setattr(facts, name, np.append(getattr(facts, name), within))
+    copying = np.flatnonzero(outside[:-1] & (joined.costs.pageable > 0))
+    place = spans.index(trace.start[trace.calls[copying]])
+    took = np.bincount(
+        place[place >= 0], weights=joined.costs.exposed[copying][place >= 0] / 1e6, minlength=spans.start.size
+    )
+    facts.unflagged_pageable_ms = np.append(facts.unflagged_pageable_ms, took)
 
 
 def _host_copy_names(trace: Trace) -> list[int]:

@@ -59,7 +59,7 @@ def gaps(trace: Trace, links: Links, costs: CallCosts, busy: Busy) -> Gaps:
     copied = (costs.h2d + costs.d2h)[wait] >= COPY_BYTES
     copied |= trace.call_kinds[wait] == Call.COPY_WAIT
     collective = np.array(["nccl" in name.lower() for name in trace.names], np.bool_)[trace.name[gpu[following]]]
-    pause = begun - np.maximum(_previous_end(trace)[call], start)
+    pause = np.where(late, _longest_pause(trace, np.where(late, thread, -1), start, call), 0)
     cause = np.select(
         [late & (wait >= 0) & copied, late & (wait >= 0), late & (pause > HOST_PAUSE_NS), late, collective],
         [COPY, SYNC, HOST, LAUNCH, COMMUNICATION],
@@ -87,12 +87,22 @@ def _blocking_at(trace: Trace, costs: CallCosts, thread: Ints, time: Ints, befor
     return found
 
 
-def _previous_end(trace: Trace) -> Ints:
-    """For every call: when the call before it on the same thread returned; 0 without one."""
+def _longest_pause(trace: Trace, thread: Ints, since: Ints, call: Ints) -> Ints:
+    """The longest stretch between ``since`` and each call's begin in which the thread made no runtime call."""
     calls = trace.calls
-    order = np.lexsort((trace.start[calls], trace.thread[calls]))
-    ended = np.zeros(calls.size, np.int64)
-    thread = trace.thread[calls[order]]
-    same = thread[1:] == thread[:-1]
-    ended[order[1:][same]] = trace.end[calls[order[:-1][same]]]
-    return ended
+    found = np.zeros(call.size, np.int64)
+    for number in np.unique(thread[thread >= 0]):
+        mine = np.flatnonzero(trace.thread[calls] == number)
+        begin, end = trace.start[calls[mine]], trace.end[calls[mine]]
+        pause = np.append(begin[1:] - np.maximum.accumulate(end)[:-1], 0)  # before the next call
+        rows = np.flatnonzero(thread == number)
+        last = np.searchsorted(mine, call[rows])
+        first = np.searchsorted(begin, since[rows])
+        held = np.where(first > 0, end[np.maximum(first - 1, 0)], since[rows])  # by the call under way at that time
+        longest = begin[first] - np.maximum(held, since[rows])
+        several = np.flatnonzero(first < last)
+        bounds = np.stack([first[several], last[several]], axis=1).ravel()
+        if bounds.size:
+            longest[several] = np.maximum(longest[several], np.maximum.reduceat(pause, bounds)[::2])
+        found[rows] = longest
+    return found

@@ -69,7 +69,12 @@ def profile_findings(
     try:
         with Telemetry() as telemetry:
             session = run_profiled(command, Plan(tuple(marks), digests(marks)), run_options(options, folder))
-        return analyse(session, findings, telemetry.summary(session))
+        outcome = analyse(session, findings, telemetry.summary(session))
+        if options.get("perfetto"):
+            from awp_lint.detector.profiling import perfetto
+
+            perfetto.write(options["perfetto"], session, findings, outcome.evidence)
+        return outcome
     except LaunchError as error:
         raise UsageError(str(error)) from error
     finally:
@@ -103,25 +108,20 @@ def digests(marks: Sequence[PlannedMark]) -> dict[str, str]:
 
 
 def plan(findings: Sequence[Finding], units: Sequence[UnitLoop]) -> list[PlannedMark]:
-    """Number the marks: one a place, shared by the findings that have it, then the unit loops."""
+    """Number the marks: one a place, shared by the findings that have it, then the unit loops. Paths are real ones."""
     planned: list[PlannedMark] = []
     places: set[tuple[str, Mark]] = set()
     for finding in findings:
         if finding.mark is None or finding.cell is not None:
             continue
-        path = absolute(finding.path)
+        path = os.path.realpath(finding.path)
         if (path, finding.mark) not in places:
             places.add((path, finding.mark))
             planned.append(PlannedMark(len(planned), finding.id, path, module_of(path), finding.mark))
     for loop in units:
-        path = absolute(loop.path)
+        path = os.path.realpath(loop.path)
         planned.append(PlannedMark(len(planned), "", path, loop.module or module_of(path), loop.mark, loop.unit))
     return planned
-
-
-def absolute(path: str) -> str:
-    """The real path of a finding's file, by which the agent knows it."""
-    return os.path.realpath(path)
 
 
 def module_of(path: str) -> str:
@@ -156,7 +156,7 @@ def analyse(
 def _analyse(
     session: Session, findings: Sequence[Finding], telemetry: Mapping[str, Any] | None, load: Callable[[str], Trace]
 ) -> ProfileOutcome:
-    from awp_lint.detector.profiling import costs, diagnosis, evidence, units, verdicts
+    from awp_lint.detector.profiling import costs, diagnosis, evidence, extras, units, verdicts
 
     started = time.monotonic()
     kind = units.unit_kind(session)
@@ -171,7 +171,7 @@ def _analyse(
         elif finding.mark is None or finding.cell is not None:
             judged[finding.id] = verdicts.static_only("a run cannot show this finding")
         else:
-            found = evidence.by_place(processes, absolute(finding.path), finding.mark)
+            found = evidence.by_place(processes, os.path.realpath(finding.path), finding.mark)
             if found:
                 judged[finding.id] = verdicts.judge(finding, evidence.pool(found, kind))
             else:
@@ -179,7 +179,9 @@ def _analyse(
     profile = diagnosis.profile_object(session, processes, kind, telemetry)
     profile["overhead"]["tool_s"] = (profile["overhead"]["tool_s"] or 0.0) + time.monotonic() - started
     profile["load"] = session.load
-    return ProfileOutcome(judged, profile, [], _notes(session), session.exit_code)
+    extra = extras.extra_findings(processes, findings, kind)
+    notes = [*_notes(session), *extras.device_notes(telemetry)]
+    return ProfileOutcome(judged, profile, extra, notes, session.exit_code)
 
 
 def analyse_trace(path: str, findings: Sequence[Finding]) -> ProfileOutcome:

@@ -67,6 +67,15 @@ def test_long_host_work(tmp_path: Path) -> None:
     assert causes(builder, tmp_path) == [("host", 900.0)]
 
 
+def test_host_work_before_another_call(tmp_path: Path) -> None:
+    """The long stretch lies before a wait that finds its work done, not before the launch."""
+    builder = TraceBuilder()
+    builder.launch(0, 5, 10, 100)
+    builder.sync(900, 2)
+    builder.launch(920, 5, 930, 10)
+    assert causes(builder, tmp_path) == [("host", 820.0)]
+
+
 def test_other_streams_fill_gaps(tmp_path: Path) -> None:
     builder = TraceBuilder()
     builder.launch(0, 5, 10, 100)

@@ -1,0 +1,114 @@
+"""What only the profile sees: findings of the AWP0xx family, at the loop that counts the units.
+
+No rule flagged what they describe and their exact lines are not known, so that they price the loop and count for
+nothing in the exit code. What a finding of the same file already explains is left out.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from awp_lint.detector.finding import (
+    Confidence,
+    Evidence,
+    Finding,
+    Mark,
+    PredictedSaving,
+    RootCause,
+    Span,
+    Verdict,
+)
+from awp_lint.detector.profiling.costs import Costs
+from awp_lint.detector.profiling.session import PlannedMark, ProcessSession
+
+MIN_SHARE = 0.05  # of the unit that an unflagged cause must idle away
+MIN_SYNC_SHARE = 0.02
+TINY_MS, MANY, IDLE = 0.010, 100, 0.20  # mean kernel, kernels a unit, gap ratio
+_LAUNCH_RULES = ("AWP203", "AWP204", "AWP301", "AWP401", "AWP405")
+
+
+def extra_findings(
+    processes: Sequence[tuple[ProcessSession, Costs]], findings: Sequence[Finding], kind: str
+) -> list[Finding]:
+    """Findings of the process that did the most device work; none without a unit loop, a device or a trusted trace."""
+    usable = [
+        (process, costs)
+        for process, costs in processes
+        if costs.facts.gpu_seen and not costs.facts.problems and costs.time.ms.size and costs.time.stable
+    ]
+    if not usable or kind == "run":
+        return []
+    process, costs = max(usable, key=lambda entry: float(entry[1].facts.busy_ms.sum()))
+    loops = [p for p in process.marks if p.unit == kind and p.index in process.reached]
+    if not loops:
+        return []
+    loop, facts, unit_ms = loops[0], costs.facts, float(costs.time.ms.mean())
+    found: list[Finding] = []
+    host = float(facts.unflagged_host_ms.mean()) if facts.unflagged_host_ms.size else 0.0
+    sync = float(facts.unflagged_sync_ms.mean()) if facts.unflagged_sync_ms.size else 0.0
+    pageable = float(facts.unflagged_pageable_ms.mean()) if facts.unflagged_pageable_ms.size else 0.0
+    idle = max(
+        unit_ms - float(facts.busy_ms.mean()), 0.0
+    )  # in a traced step the device idles longer than it really does
+    host, sync = min(host, idle), min(sync, idle)
+    if host >= MIN_SHARE * unit_ms:
+        what = f"the device idles {host:.2f} ms a {kind} behind host work that no finding covers"
+        found.append(_finding("AWP001", "idle-gap", what, RootCause.RUNTIME, loop, kind, host, unit_ms))
+    if sync >= MIN_SYNC_SHARE * unit_ms:
+        what = f"waits for the device outside every marked statement leave it idle for {sync:.2f} ms a {kind}"
+        found.append(_finding("AWP002", "unflagged-sync", what, RootCause.RUNTIME, loop, kind, sync, unit_ms))
+    if pageable >= 0.03 * unit_ms:
+        what = f"copies with pageable host memory outside every marked statement take {pageable:.2f} ms a {kind}"
+        found.append(_finding("AWP003", "pageable-traffic", what, RootCause.MEMORY, loop, kind, pageable, unit_ms))
+    kernels, busy = float(facts.kernels.mean()), float(facts.busy_ms.mean())
+    explained = any(f.rule in _LAUNCH_RULES and os.path.realpath(f.path) == loop.path for f in findings)
+    if kernels >= MANY and busy / kernels <= TINY_MS and busy <= (1 - IDLE) * unit_ms and not explained:
+        mean = 1000 * busy / kernels
+        what = f"{kernels:.0f} kernels a {kind} of {mean:.1f} µs on average; the device idles {idle:.2f} ms"
+        found.append(_finding("AWP004", "tiny-kernels", what, RootCause.RUNTIME, loop, kind, idle, unit_ms))
+    return found
+
+
+def device_notes(telemetry: Mapping[str, Any] | None) -> list[str]:
+    """AWP005 and AWP006: of the device, not of a line."""
+    notes = []
+    for device in (telemetry or {}).get("devices") or ():
+        for word, share in device.get("throttled", {}).items():
+            if share >= 0.1 and word != "power cap":
+                notes.append(
+                    f"AWP005 throttled: {device['name']} ran at reduced clocks ({word}) in {share:.0%} of samples"
+                )
+        used, total = device.get("memory_used_bytes"), device.get("memory_total_bytes")
+        if used and total and used >= 0.95 * total:
+            notes.append(f"AWP006 memory-pressure: {device['name']} has {used / total:.0%} of its memory in use")
+    return notes
+
+
+def _finding(
+    rule: str, name: str, message: str, cause: RootCause, loop: PlannedMark, kind: str, ms: float, unit_ms: float
+) -> Finding:
+    mark: Mark = loop.mark
+    path = os.path.relpath(loop.path)
+    shown = loop.path if path.startswith("..") else path.replace(os.sep, "/")
+    key = hashlib.blake2b(f"{rule}\0{loop.module}\0{mark.function}".encode(), digest_size=8).hexdigest()
+    percent = 100 * ms / unit_ms
+    saving = PredictedSaving(ms, percent, 0.0, percent, "the device never idles here; upper bound, not yet replayed")
+    return Finding(
+        id=key,
+        rule=rule,
+        name=name,
+        path=shown,
+        span=Span(mark.line, mark.column + 1, mark.end_line, mark.end_column + 1),
+        function=mark.function,
+        message=message,
+        why=("measured in this run; no rule flagged the line",),
+        root_cause=cause,
+        frequency=kind,
+        confidence=Confidence.MEDIUM,
+        evidence=Evidence(
+            Verdict.UNATTRIBUTABLE, f"{message}; the line is not known", unit=kind, predicted_saving=saving
+        ),
+    )
