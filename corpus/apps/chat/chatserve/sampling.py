@@ -50,7 +50,7 @@ def penalise(logits: torch.Tensor, batch: SamplingBatch) -> torch.Tensor:
     if (batch.penalty != 1.0).any():
         penalty = batch.penalty.expand_as(logits)[batch.seen]
         scores = logits[batch.seen]
-        logits[batch.seen] = torch.where(scores > 0, scores / penalty, scores * penalty)
+        logits[batch.seen] = torch.where(scores > 0, scores / penalty, scores * penalty).to(scores.dtype)
     return logits
 
 
