@@ -327,6 +327,8 @@ class LinkedValues:
         """A summary's value with its references followed."""
         if v.kind is Kind.UNKNOWN:
             return self.resolve(v.cls, depth) if v.cls is not None else UNKNOWN
+        if v.kind is Kind.EXTERNAL and v.cls is not None:
+            return objects.resolve(self._contexts[depth], v.cls)
         if v.kind is Kind.TENSOR or v.kind is Kind.DEVICE:
             return self._origin(v, depth) if v.cls is not None else v
         if v.element is None and v.items is None:

@@ -134,6 +134,13 @@ def _call(m: Machine, node: ast.Call) -> Value:
         result = objects.call(m, callee, operands, keywords)
         if callee.cls == "builtins.getattr" and len(node.args) > 1:
             result = _getattr(m, node, operands)
+        elif callee.cls == "builtins.setattr" and len(operands) == 3:
+            _register(m, node.args[0], node.args[1], operands[2])
+        elif function.__class__ is ast.Attribute and function.attr in _REGISTERING and len(operands) > 1:
+            held = operands[1]
+            if function.attr != "add_module" and held.kind is not Kind.NONE:
+                held = make(Kind.TENSOR, m.ambient, held.dtype, held.rank, certainty=Certainty.ASSUMED)
+            _register(m, function.value, node.args[0], held)
         elif callee.cls == "builtins.super":
             result = m.env.get(m.self_name, UNKNOWN) if m.self_name else UNKNOWN
     if m.symbolic and (operands or keywords):
@@ -228,6 +235,15 @@ def store(m: Machine, target: ast.expr, value: Value) -> None:
         m.bind(target.id, value)
     elif isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) and target.value.id == m.self_name:
         m.bind("self." + target.attr, value)
+
+
+_REGISTERING = frozenset({"register_buffer", "register_parameter", "add_module", "register_module"})
+
+
+def _register(m: Machine, owner: ast.expr, name: ast.expr, value: Value) -> None:
+    """``self.register_buffer("x", …)`` and its like: an attribute of self by a literal name."""
+    if isinstance(owner, ast.Name) and owner.id == m.self_name and isinstance(name, ast.Constant):
+        m.bind("self." + str(name.value), value)
 
 
 def _getattr(m: Machine, node: ast.Call, operands: Args) -> Value:

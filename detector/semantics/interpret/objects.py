@@ -576,6 +576,9 @@ def call(context: Context, f: Value, operands: Args, keywords: Keywords) -> Valu
             return make(Kind.UNKNOWN, cls=f"{f.cls}({encode(operands, keywords)})")
         if f.cls is not None and f.cls.startswith("numpy."):
             return tensors.NDARRAY
+        owner, _, last = (f.cls or "").rpartition(".")
+        if owner and kind_of_library(owner) is not None:  # a class method that a reference names in one piece
+            return _class_method(context, make(Kind.CLASS, cls=owner, certainty=_PROVEN), last, operands, keywords)
         return UNKNOWN
     if kind is Kind.UNKNOWN:
         return tensors.deferred(f, f"({encode(operands, keywords)})")
