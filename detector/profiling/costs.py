@@ -13,7 +13,7 @@ from awp_lint.detector.profiling.join import Executions, call_costs, executions,
 from awp_lint.detector.profiling.program import build
 from awp_lint.detector.profiling.session import ProcessSession, WindowKind
 from awp_lint.detector.profiling.timeline import Bools, Busy, Call, Cat, Floats, Ints, Links, Trace, link, sanity
-from awp_lint.detector.profiling.whatif import Slice, WhatIf, whatif
+from awp_lint.detector.profiling.whatif import MAX_STEPS, Slice, WhatIf, whatif
 
 FIGURES = (
     "calls", "host", "launches", "waits", "blocked", "gpu", "copies", "h2d", "d2h", "d2d", "pageable", "known",
@@ -149,6 +149,8 @@ class _Joined:
 
 def _slice(joined: _Joined) -> Slice | None:
     found = joined.found
+    if joined.trace.calls.size > MAX_STEPS:
+        return None
     frequent = np.bincount(found.mark, minlength=1)[found.mark] > MAX_EXECUTIONS
     program = build(joined.trace, joined.links, joined.costs, found, joined.spans, ~frequent)
     return Slice(program, found, joined.owner) if program is not None else None

@@ -76,7 +76,9 @@ def test_host_work_that_no_finding_covers(tmp_path: Path) -> None:
     extra = outcome.extra_findings[0]
     assert extra.path == "/app/x.py" and extra.line == 999
     assert extra.evidence is not None and extra.evidence.verdict is Verdict.UNATTRIBUTABLE
-    assert extra.evidence.predicted_saving is not None and 0.7 < extra.evidence.predicted_saving.ms < 1.0
+    saving = extra.evidence.predicted_saving
+    # 800 µs of host work and a launch's way to the device; the gap behind a slice's last step is not in its trace.
+    assert saving is not None and saving.ms == pytest.approx(0.823 * 5 / 6, abs=0.01)
 
 
 def test_perfetto_has_device_work_calls_and_marks(tmp_path: Path) -> None:
