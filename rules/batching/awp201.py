@@ -9,7 +9,7 @@ from awp_lint.detector.finding import Confidence, Event, MarkKind, RootCause
 from awp_lint.detector.semantics.values import Certainty
 from awp_lint.detector.semantics.view import FileView, FunctionView, Region
 from awp_lint.rules.base import Candidate, Rule
-from awp_lint.rules.batching.calls import carries_state, depends_on, item_loops, model_call
+from awp_lint.rules.batching.calls import carries_state, depends_on, item_loops, model_call, model_of
 from awp_lint.rules.common import frequency_reason, judge, lower, served_frequency, short, target_names
 
 
@@ -94,7 +94,7 @@ class CallPerSample(Rule):
             if frequency is None:
                 return
             confidence = lower(self.confidence, judge(frequency))
-            if view.regions(node) & Region.FALLBACK or view.value(node.func).certainty is Certainty.UNKNOWN:
+            if view.regions(node) & Region.FALLBACK or view.value(model_of(node)).certainty is Certainty.UNKNOWN:
                 confidence = Confidence.LOW
             items = short(loop.iter, 40)
             yield Candidate(

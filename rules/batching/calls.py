@@ -36,6 +36,12 @@ def model_call(call: ast.Call, view: FunctionView) -> str | None:
     return None
 
 
+def model_of(call: ast.Call) -> ast.expr:
+    """The model that a model call runs: ``self.model`` of ``self.model.generate(…)`` and of ``self.model(…)``."""
+    func = call.func
+    return func.value if isinstance(func, ast.Attribute) and func.attr in MODEL_METHODS else func
+
+
 def _whole_model(cls: str | None) -> bool:
     return cls is not None and cls.startswith(("transformers.", "diffusers.", "sentence_transformers.", "timm."))
 

@@ -466,6 +466,9 @@ def module_result(context: Context, v: Value, operands: Args, keywords: Keywords
             returned = context.outside.returns(forward)
             if returned is not None and returned.kind is not Kind.UNKNOWN:
                 return returned
+        fact = lookup(f"{v.cls}.forward", context.target)
+        if fact is not None:
+            return tensors.apply(context, fact, operands, keywords)
     device, certainty = _model_device(context, v)
     for argument in (*operands, *keywords.values()):
         if argument.on_device and (
@@ -572,9 +575,12 @@ def call(context: Context, f: Value, operands: Args, keywords: Keywords) -> Valu
                 return context.outside.returns(target) or UNKNOWN
         return UNKNOWN
     if kind is Kind.EXTERNAL:
+        known = special(context, f.cls, operands, keywords) if f.cls is not None else None
+        if known is not None:
+            return known
         if context.symbolic and f.cls is not None and f.cls.partition(".")[0] not in FOREIGN:
             return make(Kind.UNKNOWN, cls=f"{f.cls}({encode(operands, keywords)})")
-        if f.cls is not None and f.cls.startswith("numpy."):
+        if f.cls is not None and f.cls.startswith(("numpy.", "scipy.")):
             return tensors.NDARRAY
         owner, _, last = (f.cls or "").rpartition(".")
         if owner and kind_of_library(owner) is not None:  # a class method that a reference names in one piece
@@ -615,8 +621,20 @@ def construct(context: Context, f: Value, operands: Args, keywords: Keywords) ->
     return v
 
 
+# Functions that call their first argument with the others, and those that give back a form of it.
+_CALLERS = frozenset({"torch.utils.checkpoint.checkpoint"})
+_WRAPPERS = frozenset(
+    {"functools.partial", "torch.vmap", "torch.func.vmap", "functools.lru_cache", "functools.cache", "tqdm.tqdm",
+     "tqdm.auto.tqdm", "tqdm.trange", "torch.jit.script", "torch.compile"}
+)  # fmt: skip
+
+
 def special(context: Context, dotted: str, operands: Args, keywords: Keywords) -> Value | None:
-    """Builtins whose result depends on all their arguments."""
+    """Functions whose result depends on all their arguments."""
+    if dotted in _CALLERS and operands:
+        return call(context, operands[0], operands[1:], {})
+    if dotted in _WRAPPERS and operands:
+        return operands[0]
     if dotted == "itertools.groupby" and operands:
         held = tensors.element(operands[0])
         pair = (held, make(Kind.ITERATOR, element=held, certainty=_PROVEN))
