@@ -354,6 +354,25 @@ def _pair(context: Context, fact: Fact, operands: Args, keywords: Keywords) -> V
     return _pair_of(v, v.rank)
 
 
+@rule("twin", "recurrent")
+def _twin(context: Context, fact: Fact, operands: Args, keywords: Keywords) -> Value:
+    v = like(_first_tensor(operands, keywords), _F)
+    other = v if fact.result.rule == "twin" else make(Kind.SEQUENCE, element=v, certainty=_PROVEN)
+    return make(Kind.SEQUENCE, items=(v, other), certainty=_PROVEN)
+
+
+@rule("ambient")
+def _ambient(context: Context, fact: Fact, operands: Args, keywords: Keywords) -> Value:
+    return make(Kind.TENSOR, context.ambient, fact.result.dtype or _U, certainty=_ASSUMED)
+
+
+@rule("embeddings")
+def _embeddings(context: Context, fact: Fact, operands: Args, keywords: Keywords) -> Value:
+    if "convert_to_tensor" in keywords:
+        return make(Kind.TENSOR, context.ambient, _F, certainty=_ASSUMED)
+    return NDARRAY
+
+
 @rule("list")
 def _list(context: Context, fact: Fact, operands: Args, keywords: Keywords) -> Value:
     v = _first(operands, keywords)
