@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-FOLDER = Path(__file__).resolve().parents[2] / "benchmarks" / "profile" / "planted"
+FOLDER = Path(__file__).resolve().parents[2] / "corpus" / "planted"
 PROGRAMS = sorted(json.loads((FOLDER / "truth.json").read_text(encoding="utf-8")))
 
 LOCATE = """

@@ -205,6 +205,11 @@ def summary(nanoseconds: list[int]) -> dict[str, float] | None:
     return {"mean": statistics.fmean(ordered), "median": statistics.median(ordered), "trimmed": statistics.fmean(inner)}
 
 
+def print_truth(program: str, options: Options) -> None:
+    """Measure a program and print the result as JSON."""
+    print(json.dumps(measure(Path(program).resolve(), options), indent=1))
+
+
 def measure(program: Path, options: Options) -> dict[str, Any]:
     """Run a program plain, timed, and timed with draining; returns what each planted place took, per execution."""
     planted = plants(program)

@@ -1,12 +1,13 @@
 """Holds a profile run's JSON report against a program's own truth and prints a table.
 
+    cd corpus/planted
     python decode.py --device cuda --size gpu --truth > truth-decode.json
     awp-lint decode.py --format json --output report.json --profile python decode.py --device cuda --size gpu
-    python score.py truth-decode.json report.json [--save planted-decode]
+    python ../../benchmarks/profile/planted.py truth-decode.json report.json [--save planted-decode]
 
 or, for all programs one after the other, truth before and after each run:
 
-    python score.py --all --device cuda --size gpu --seconds 20 [--save planted]
+    python benchmarks/profile/planted.py --all --device cuda --size gpu --seconds 20 [--save planted]
 
 Exact: calls, launches (kernels and copies) and bytes per unit. Within a tolerance: host time, against the mean of the
 two truth runs without the largest and smallest tenth. Findings at places that are not planted are listed, not judged.
@@ -23,9 +24,10 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-HERE = Path(__file__).resolve().parent
+ROOT = Path(__file__).resolve().parents[2]
+HERE = ROOT / "corpus" / "planted"
 PROGRAMS = ("decode", "sampler", "detect", "embed")
-sys.path.insert(0, str(HERE.parents[1]))
+sys.path[:0] = [str(ROOT / "benchmarks"), str(HERE)]
 
 from measure import save, table  # noqa: E402
 from truth import locate, plants  # noqa: E402
@@ -181,12 +183,22 @@ def run_all(names: list[str], options: list[str]) -> list[dict[str, Any]]:
         before = _truth(command)
         with tempfile.TemporaryDirectory() as folder:
             report = Path(folder) / "report.json"
-            own = [sys.executable, "-m", "awp_lint", str(program), "--isolated", "--format", "json"]
+            own = [
+                sys.executable,
+                "-m",
+                "awp_lint",
+                str(program),
+                "--isolated",
+                "--confidence",
+                "low",
+                "--format",
+                "json",
+            ]
             done = subprocess.run(
                 [*own, "--output", str(report), "--profile", *command], capture_output=True, text=True
             )
             if not report.exists():
-                raise SystemExit(f"score.py: {name}: awp-lint ended with {done.returncode}: {done.stderr[-2000:]}")
+                raise SystemExit(f"planted.py: {name}: awp-lint ended with {done.returncode}: {done.stderr[-2000:]}")
             data = json.loads(report.read_text(encoding="utf-8"))
         results.append(compare(program, [before, _truth(command)], data))
         print(show(results[-1]), end="\n\n", flush=True)
@@ -196,7 +208,7 @@ def run_all(names: list[str], options: list[str]) -> list[dict[str, Any]]:
 def _truth(command: list[str]) -> dict[str, Any]:
     done = subprocess.run([*command, "--truth"], capture_output=True, text=True)
     if done.returncode:
-        raise SystemExit(f"score.py: {command[1]} --truth failed: {done.stderr[-2000:]}")
+        raise SystemExit(f"planted.py: {command[1]} --truth failed: {done.stderr[-2000:]}")
     return dict(json.loads(done.stdout))
 
 

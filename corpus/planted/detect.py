@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 
 import torch
-from common import Options, Served, main, until
+from common import Options, Served, parse, requests_for
 from torch import nn
 
 FRAMES = 8
@@ -67,8 +67,8 @@ def detect(backbone: Backbone, clip: torch.Tensor, base: torch.Tensor, device: t
                 "summary": summary,
                 "area": area,
                 "rounds": thin_out(scores),
-                "best": int(
-                    scores.argmax(),
+                "worst": int(
+                    scores.argmin(),
                 ),
             }
         )
@@ -81,12 +81,23 @@ def serve(options: Options) -> Served:
     backbone = Backbone().to(device).eval()
     clip = torch.linspace(0.0, 1.0, SIZES[options.size], device=device)
     base = torch.linspace(0.0, 0.999, BOXES, device=device)
-    requests = 0
-    for _ in until(options.seconds):
+    served = 0
+    for request in requests_for(options.seconds):
         detect(backbone, clip, base, device)
-        requests += 1
-    return Served(requests, requests * FRAMES)
+        served = request + 1
+    return Served(served, served * FRAMES)
+
+
+def main() -> int:
+    options = parse(__doc__)
+    if options.truth:
+        from truth import print_truth
+
+        print_truth(__file__, options)
+    else:
+        print(serve(options))
+    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(__file__, serve, __doc__))
+    sys.exit(main())

@@ -1,13 +1,11 @@
-"""What the planted programs share: options, a request loop bounded in time, and the switch to the truth run."""
+"""What the planted programs share: options, and a row of requests that ends after some seconds."""
 
 from __future__ import annotations
 
 import argparse
-import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 
 @dataclass(frozen=True)
@@ -15,6 +13,7 @@ class Options:
     device: str
     size: str
     seconds: float
+    truth: bool = False
 
 
 @dataclass(frozen=True)
@@ -24,9 +23,12 @@ class Served:
     requests: int
     steps: int
 
+    def __str__(self) -> str:
+        return f"{self.requests} requests, {self.steps} steps"
 
-def until(seconds: float) -> Iterator[int]:
-    """Numbers from 0 on until the time is over; three requests at least."""
+
+def requests_for(seconds: float) -> Iterator[int]:
+    """Request numbers from 0 on until the time is over; three at least."""
     end = time.monotonic() + seconds
     number = 0
     while number < 3 or time.monotonic() < end:
@@ -34,7 +36,8 @@ def until(seconds: float) -> Iterator[int]:
         number += 1
 
 
-def main(path: str, serve: Callable[[Options], Served], about: str | None) -> int:
+def parse(about: str | None) -> Options:
+    """The options of the command line. On a CPU, PyTorch gets one thread, so that a busy machine disturbs times less."""
     parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--size", choices=("cpu", "gpu"), default="cpu")
@@ -44,13 +47,5 @@ def main(path: str, serve: Callable[[Options], Served], about: str | None) -> in
     if args.device == "cpu":
         import torch
 
-        torch.set_num_threads(1)  # so that a busy machine disturbs the times less
-    options = Options(args.device, args.size, args.seconds)
-    if args.truth:
-        from truth import measure
-
-        print(json.dumps(measure(Path(path).resolve(), options), indent=1))
-        return 0
-    served = serve(options)
-    print(f"{served.requests} requests, {served.steps} steps")
-    return 0
+        torch.set_num_threads(1)
+    return Options(args.device, args.size, args.seconds, args.truth)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 
 import torch
-from common import Options, Served, main, until
+from common import Options, Served, parse, requests_for
 from torch import nn
 
 TEXTS = [f"text number {number}, somewhat longer than the one before" for number in range(8)]
@@ -46,10 +46,10 @@ class EmbeddingService:
         return torch.tensor([list(data)], device=self.device)
 
     @torch.inference_mode()
-    def embed(self, texts: list[str]) -> list[list[float]]:
+    def embed(self, samples: list[str]) -> list[list[float]]:
         vectors = []
-        for text in texts:
-            vector = self.encoder(self.tokens(text))
+        for sample in samples:
+            vector = self.encoder(self.tokens(sample))
             position = torch.zeros(DIM).to(self.device)
             vector = vector + position
             self.norms.append(vector.square().sum().item())
@@ -57,8 +57,8 @@ class EmbeddingService:
         return [vector.tolist() for vector in vectors]
 
     @torch.inference_mode()
-    def similarity(self, texts: list[str]) -> float:
-        encoded = [self.encoder(self.tokens(text)) for text in texts]
+    def similarity(self, samples: list[str]) -> float:
+        encoded = [self.encoder(self.tokens(sample)) for sample in samples]
         scores = torch.cat(encoded) @ encoded[0][0]
         return max(score.item() for score in scores)
 
@@ -67,13 +67,24 @@ def serve(options: Options) -> Served:
     device = torch.device(options.device)
     torch.manual_seed(0)
     service = EmbeddingService(Encoder(SIZES[options.size]).to(device).eval(), device)
-    requests = 0
-    for _ in until(options.seconds):
+    served = 0
+    for request in requests_for(options.seconds):
         service.embed(TEXTS)
         service.similarity(TEXTS[:4])
-        requests += 1
-    return Served(requests, requests)
+        served = request + 1
+    return Served(served, served)
+
+
+def main() -> int:
+    options = parse(__doc__)
+    if options.truth:
+        from truth import print_truth
+
+        print_truth(__file__, options)
+    else:
+        print(serve(options))
+    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(__file__, serve, __doc__))
+    sys.exit(main())

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 
 import torch
-from common import Options, Served, main, until
+from common import Options, Served, parse, requests_for
 from torch import nn
 
 STEPS = 12
@@ -74,8 +74,8 @@ def denoise(model: Denoiser, scheduler: Scheduler, latents: torch.Tensor, device
 
 
 @torch.inference_mode()
-def refine(model: Denoiser, latents: torch.Tensor) -> torch.Tensor:
-    for _step in range(REFINE_STEPS):
+def refine(model: Denoiser, latents: torch.Tensor, steps: int) -> torch.Tensor:
+    for _step in range(steps):
         latents = model(latents)
     return latents
 
@@ -85,13 +85,24 @@ def serve(options: Options) -> Served:
     torch.manual_seed(0)
     model = Denoiser().to(device).eval()
     latents = torch.linspace(-1.0, 1.0, SIZES[options.size], device=device)
-    requests = 0
-    for _ in until(options.seconds):
+    served = 0
+    for request in requests_for(options.seconds):
         image = denoise(model, Scheduler(STEPS, device), latents, device)
-        refine(model, image)
-        requests += 1
-    return Served(requests, requests * STEPS)
+        refine(model, image, REFINE_STEPS)
+        served = request + 1
+    return Served(served, served * STEPS)
+
+
+def main() -> int:
+    options = parse(__doc__)
+    if options.truth:
+        from truth import print_truth
+
+        print_truth(__file__, options)
+    else:
+        print(serve(options))
+    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(__file__, serve, __doc__))
+    sys.exit(main())
