@@ -69,7 +69,10 @@ def compare(program: Path, truths: list[dict[str, Any]], report: dict[str, Any])
             others.append(f"{finding['rule']} line {finding['line']} {finding['function']}")
     rows = []
     for number, plant in enumerate(truths[0]["plants"]):
-        rows.append(_row(plant, [truth["plants"][number] for truth in truths], by_plant.get(plant["id"])))
+        row = _row(plant, [truth["plants"][number] for truth in truths], by_plant.get(plant["id"]))
+        if truths[0]["device"] == "cpu":  # nothing is launched and nothing crosses
+            row = {key: value for key, value in row.items() if key not in ("launches", "h2d", "d2h", "blocked_ms")}
+        rows.append(row)
     profile = report.get("profile") or {}
     step_ms = sum(truth["step_ms"] for truth in truths) / len(truths)
     request_ms = sum(truth["request_ms"] for truth in truths) / len(truths)

@@ -27,13 +27,20 @@ class Served:
         return f"{self.requests} requests, {self.steps} steps"
 
 
+REQUEST_SECONDS: list[float] = []  # what each request of the last row took
+
+
 def requests_for(seconds: float) -> Iterator[int]:
     """Request numbers from 0 on until the time is over; three at least."""
-    end = time.monotonic() + seconds
+    REQUEST_SECONDS.clear()
+    now = time.perf_counter()
+    end = now + seconds
     number = 0
-    while number < 3 or time.monotonic() < end:
+    while number < 3 or now < end:
         yield number
         number += 1
+        before, now = now, time.perf_counter()
+        REQUEST_SECONDS.append(now - before)
 
 
 def parse(about: str | None) -> Options:

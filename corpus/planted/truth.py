@@ -17,7 +17,7 @@ from pathlib import Path
 from types import CodeType
 from typing import Any
 
-from common import Options
+from common import REQUEST_SECONDS, Options
 
 TRUTH = Path(__file__).resolve().with_name("truth.json")
 
@@ -221,7 +221,7 @@ def measure(program: Path, options: Options) -> dict[str, Any]:
         drain = torch.cuda.synchronize
     part = Options(options.device, options.size, options.seconds / 3)
 
-    def run(clock: Clock | None) -> tuple[float, Any]:
+    def run(clock: Clock | None) -> Any:
         source = code if clock else compile(program.read_text(encoding="utf-8"), str(program), "exec")
         space: dict[str, Any] = {"__name__": program.stem, "__file__": str(program)}
         space |= clock.names() if clock else {}
@@ -229,13 +229,13 @@ def measure(program: Path, options: Options) -> dict[str, Any]:
         space["serve"](Options(options.device, options.size, min(2.0, part.seconds)))
         if clock:
             clock.reset()
-        started = time.perf_counter()
-        served = space["serve"](part)
-        return time.perf_counter() - started, served
+        return space["serve"](part)
 
-    plain_seconds, plain = run(None)
+    plain = run(None)
+    request_ms = summary([int(seconds * 1e9) for seconds in REQUEST_SECONDS])
+    assert request_ms is not None
     timed = Clock(len(planted))
-    _, served = run(timed)
+    served = run(timed)
     drained = Clock(len(planted), drain)
     if drain is not None:
         run(drained)
@@ -257,7 +257,7 @@ def measure(program: Path, options: Options) -> dict[str, Any]:
         "device": options.device,
         "size": options.size,
         "steps_per_request": plain.steps / plain.requests,
-        "step_ms": plain_seconds * 1e3 / plain.steps,
-        "request_ms": plain_seconds * 1e3 / plain.requests,
+        "step_ms": request_ms["trimmed"] * plain.requests / plain.steps,
+        "request_ms": request_ms["trimmed"],
         "plants": places,
     }
