@@ -1,0 +1,186 @@
+"""Predictions against measurements: every planted statement of ``steps.py``, profiled once, then taken out for real.
+
+    python benchmarks/replay/predict.py                     all programs on the accelerator
+    python benchmarks/replay/predict.py decode --keep DIR   keep sessions and traces
+
+A hit is a prediction within the larger of 15 % of the change, half the measurement's interval and 1 % of the step. Two
+null predictors are scored beside it: nothing is gained, and the statement's own host time is.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import json
+import re
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import numpy as np
+from measure import save, table
+
+from awp_lint.detector.finding import (
+    Confidence,
+    Event,
+    Evidence,
+    Finding,
+    Mark,
+    MarkKind,
+    RootCause,
+    Span,
+)
+from awp_lint.detector.profiling.launch import Plan, run_profiled
+from awp_lint.detector.profiling.run import ProfileOutcome, analyse, digests, plan, run_options
+
+STEPS = Path(__file__).resolve().parent / "steps.py"
+PROGRAMS = ("decode", "balanced", "device")
+
+
+@dataclass(frozen=True)
+class Loop:
+    """The loop that counts steps, as the static half would give it."""
+
+    path: str
+    module: str
+    mark: Mark
+    unit: str
+
+
+def planted() -> tuple[list[Finding], Loop]:
+    """A finding for every planted statement, and the step loop."""
+    source = STEPS.read_text()
+    lines, tree = source.splitlines(), ast.parse(source)
+    functions = {
+        node.lineno: (node, f"{parent.name}.{node.name}" if isinstance(parent, ast.ClassDef) else node.name)
+        for parent in ast.walk(tree)
+        for node in ast.iter_child_nodes(parent)
+        if isinstance(node, ast.FunctionDef)
+    }
+    findings: list[Finding] = []
+    loop: Loop | None = None
+    for node, name in functions.values():
+        for inner in ast.walk(node):
+            if not isinstance(inner, ast.stmt) or inner is node or inner.end_lineno is None:
+                continue
+            if name == "generate" and isinstance(inner, ast.For):
+                loop = Loop(str(STEPS), "__main__", _mark(inner, MarkKind.LOOP, node, name, Event.NONE), "step")
+            found = re.search(r"# planted: (\w+) (\w+) (\w+)", lines[inner.lineno - 1])
+            if found is not None and inner.lineno == inner.end_lineno:
+                mark = _mark(inner, MarkKind.STATEMENT, node, name, Event[found[2]])
+                span = Span(inner.lineno, inner.col_offset + 1, inner.end_lineno, (inner.end_col_offset or 0) + 1)
+                cause = RootCause(found[3])
+                findings.append(
+                    Finding(
+                        found[1],
+                        found[2],
+                        found[1],
+                        str(STEPS),
+                        span,
+                        name,
+                        "",
+                        (),
+                        cause,
+                        "token",
+                        Confidence.HIGH,
+                        mark,
+                    )
+                )
+    assert loop is not None
+    return findings, loop
+
+
+def _mark(node: ast.stmt, kind: MarkKind, function: ast.FunctionDef, name: str, event: Event) -> Mark:
+    return Mark(
+        kind, node.lineno, node.col_offset, node.end_lineno or 0, node.end_col_offset or 0, name, function.lineno, event
+    )
+
+
+def profiled(program: str, seconds: float, folder: Path) -> ProfileOutcome:
+    findings, loop = planted()
+    marks = plan(findings, [loop])
+    command = [sys.executable, str(STEPS), program, "--seconds", str(seconds)]
+    session = run_profiled(command, Plan(tuple(marks), digests(marks)), run_options({"warmup": "auto"}, str(folder)))
+    return analyse(session, findings)
+
+
+def measured(program: str, pairs: int, steps: int) -> dict[str, tuple[float, float, float, float]]:
+    """By statement: unit ms with it, gain in ms, and the gain's 95 % interval (bootstrap over pairs)."""
+    command = [sys.executable, str(STEPS), program, "--measure", "--pairs", str(pairs), "--steps", str(steps)]
+    output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    found = {}
+    for line in output.splitlines():
+        row = json.loads(line)
+        base, gains = np.array(row["with"]), np.array(row["with"]) - np.array(row["without"])
+        draws = np.random.default_rng(0).choice(gains, (2000, gains.size)).mean(axis=1)
+        low, high = np.percentile(draws, [2.5, 97.5])
+        found[row["name"]] = (float(base.mean()), float(gains.mean()), float(low), float(high))
+    return found
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("programs", nargs="*", default=PROGRAMS)
+    parser.add_argument("--seconds", type=float, default=15.0)
+    parser.add_argument("--pairs", type=int, default=10)
+    parser.add_argument("--steps", type=int, default=24)
+    parser.add_argument("--keep", type=Path, help="folder for sessions and traces")
+    parser.add_argument("--save", action="store_true", help="keep the result in benchmarks/results")
+    options = parser.parse_args()
+    rows = [["statement", "verdict", "unit", "predicted", "low", "high", "measured", "low", "high", "host", "hit"]]
+    results: list[dict[str, object]] = []
+    with tempfile.TemporaryDirectory() as scratch:
+        for program in options.programs:
+            folder = (options.keep or Path(scratch)) / program
+            outcome = profiled(program, options.seconds, folder)
+            print(program, json.dumps({k: v for k, v in outcome.profile.items() if k != "windows"}), outcome.notes)
+            truth = measured(program, options.pairs, options.steps)
+            for name, (unit, gain, low, high) in truth.items():
+                evidence = outcome.evidence[name]
+                results.append(_scored(program, name, evidence, unit, gain, low, high))
+                rows.append([str(cell) for cell in results[-1]["row"]])  # type: ignore[attr-defined]
+                print(name, evidence.verdict.value, evidence.reason)
+    text = table(rows) + "\n" + _summary(results)
+    print(text)
+    if options.save:
+        save("replay", {"results": results}, text)
+    return 0
+
+
+def _scored(
+    program: str, name: str, evidence: Evidence, unit: float, gain: float, low: float, high: float
+) -> dict[str, object]:
+    saving = evidence.predicted_saving
+    predicted = saving.ms if saving is not None else 0.0
+    allowed = max(0.15 * abs(gain), (high - low) / 2, 0.01 * unit)
+    hit = abs(predicted - gain) <= allowed
+    scale = (evidence.predicted_saving.ms / evidence.predicted_saving.pct) if saving is not None and saving.pct else 0.0
+    ends = (saving.low_pct * scale, saving.high_pct * scale) if saving is not None else (0.0, 0.0)
+    host = evidence.host_ms or 0.0
+    figures = [f"{value:.3f}" for value in (unit, predicted, *ends, gain, low, high, host)]
+    row = [f"{program}.{name}", evidence.verdict.value, *figures, "yes" if hit else "no"]
+    return {
+        "program": program, "name": name, "verdict": evidence.verdict.value, "reason": evidence.reason, "unit_ms": unit,
+        "predicted_ms": predicted, "replayed": saving is not None and saving.assumption.startswith("replay"),
+        "range_ms": ends, "measured_ms": gain, "interval_ms": (low, high), "host_ms": host, "hit": hit, "row": row,
+    }  # fmt: skip
+
+
+def _summary(results: list[dict[str, object]]) -> str:
+    hits = sum(bool(r["hit"]) for r in results)
+
+    def error(key: str | None) -> float:
+        return float(np.mean([abs((float(r[key]) if key else 0.0) - float(r["measured_ms"])) for r in results]))  # type: ignore[arg-type]
+
+    return (
+        f"{hits} of {len(results)} hits; mean error {error('predicted_ms'):.3f} ms, of the null predictors: "
+        f"nothing {error(None):.3f} ms, host time {error('host_ms'):.3f} ms"
+    )
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,158 @@
+"""Decode-like programs with planted statements, each of which can be left out, to try the replay's predictions on.
+
+    python benchmarks/replay/steps.py decode --seconds 15            run it (this is what gets profiled)
+    python benchmarks/replay/steps.py decode --measure read          what the step gains without the statement
+
+A line's comment ``planted: NAME EVENT CAUSE`` says what is planted there. ``--measure`` takes turns: pairs of blocks
+with and without the statement, random order within a pair, drained before and after each block.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import time
+
+import torch
+
+OFF: set[str] = set()
+
+
+class Decode(torch.nn.Module):
+    """Many small kernels: the host cannot keep up."""
+
+    width, rows, layers, work = 1024, 1, 24, 4000
+
+    def __init__(self, device: str) -> None:
+        super().__init__()
+        self.device = device
+        dtype = torch.bfloat16 if device == "cuda" else torch.float32
+        self.linear = torch.nn.ModuleList(
+            torch.nn.Linear(self.width, self.width, bias=False, device=device, dtype=dtype) for _ in range(self.layers)
+        )
+        self.start = torch.randn(self.rows, self.width, device=device, dtype=dtype)
+        self.table = torch.randn(32, self.width, device=device, dtype=dtype)
+        self.bias = torch.randn(64, self.width, dtype=dtype)
+        self.cached = self.bias.to(device)
+        self.token = 0
+
+    def layer(self, number: int, x: torch.Tensor) -> torch.Tensor:
+        """One layer with a norm written by hand."""
+        y = x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6)
+        return x + torch.nn.functional.silu(self.linear[number](y)) * 0.1
+
+    def step(self, x: torch.Tensor) -> torch.Tensor:
+        """One unit."""
+        for number in range(self.layers // 2):
+            x = self.layer(number, x)
+        if "middle" not in OFF:
+            self.token = x.sum().item()  # planted: middle WAIT runtime
+        for number in range(self.layers // 2, self.layers):
+            x = self.layer(number, x)
+        if "host" not in OFF:
+            count(self.work)  # planted: host HOST scheduling
+        if "rows" not in OFF:
+            scale(self.table)  # planted: rows LAUNCHES scheduling
+        else:
+            self.table * 2
+        bias = self.cached
+        if "upload" not in OFF:
+            bias = self.bias.to(self.device)  # planted: upload COPY memory
+        x = torch.nn.functional.normalize(x + bias[:1])
+        if "read" not in OFF:
+            self.token = x.argmax().item()  # planted: read WAIT runtime
+        return x
+
+
+class Balanced(Decode):
+    """Host and device have about as much to do."""
+
+    width, rows, layers = 4096, 1024, 24
+
+
+class Device(Decode):
+    """Large kernels: the host waits for the device."""
+
+    width, rows, layers = 8192, 4096, 8
+
+
+PROGRAMS = {"decode": Decode, "balanced": Balanced, "device": Device}
+PLANTED = ("middle", "host", "rows", "upload", "read")
+
+
+def count(times: int) -> int:
+    """Host work."""
+    total = 0
+    for number in range(times):
+        total += number
+    return total
+
+
+def scale(table: torch.Tensor) -> list[torch.Tensor]:
+    """A kernel a row."""
+    rows = []
+    for row in range(table.shape[0]):
+        rows.append(table[row] * 2)
+    return rows
+
+
+def generate(model: Decode, steps: int) -> torch.Tensor:
+    """A request: a loop of steps."""
+    x = model.start
+    for _ in range(steps):
+        x = model.step(x)
+    return x
+
+
+def drain(device: str) -> None:
+    if device == "cuda":
+        torch.cuda.synchronize()
+
+
+def measure(model: Decode, name: str, pairs: int, steps: int) -> dict[str, object]:
+    """Unit time in ms with and without a planted statement, pair by pair."""
+    rng = random.Random(0)
+    found: dict[str, list[float]] = {"with": [], "without": []}
+    for pair in range(pairs + 1):
+        for arm in rng.sample(("with", "without"), 2):
+            OFF.discard(name)
+            if arm == "without":
+                OFF.add(name)
+            generate(model, 3)
+            drain(model.device)
+            begun = time.perf_counter()
+            generate(model, steps)
+            drain(model.device)
+            if pair:  # the first pair warms up
+                found[arm].append((time.perf_counter() - begun) * 1e3 / steps)
+    OFF.discard(name)
+    return {"name": name, **found}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("program", choices=PROGRAMS)
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--seconds", type=float, default=15.0)
+    parser.add_argument("--measure", nargs="*", choices=PLANTED)
+    parser.add_argument("--pairs", type=int, default=10)
+    parser.add_argument("--steps", type=int, default=24)
+    options = parser.parse_args()
+    if options.device == "cpu":
+        torch.set_num_threads(1)
+        for program in PROGRAMS.values():
+            program.width, program.rows = 64, 4
+    with torch.inference_mode():
+        model = PROGRAMS[options.program](options.device)
+        if options.measure is not None:
+            for name in options.measure or PLANTED:
+                print(json.dumps(measure(model, name, options.pairs, options.steps)), flush=True)
+            return
+        end = time.monotonic() + options.seconds
+        while time.monotonic() < end:
+            generate(model, 16)
+
+
+if __name__ == "__main__":
+    main()
