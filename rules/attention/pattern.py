@@ -185,6 +185,7 @@ class _Backward:
         self.names: set[str] = set()
         self.statements: list[ast.stmt] = []
         self.conditional = False
+        self.root: ast.stmt | None = None  # the statement of the softmax
 
     def operands(self, scores: ast.expr) -> tuple[ast.expr, ast.expr, bool]:
         pair = product(scores, self.view)
@@ -280,12 +281,13 @@ class _Backward:
         """Through the bindings of a local name, from the latest before ``at`` backwards."""
         position = _start(at)
         here = self.view.statement(at)
+        root = self.root = self.root or here
         outer_condition = self.conditional
         self.names.add(node.id)
         for statement in self._writes(node.id):
             if _start(statement) >= position or statement is here:
                 continue
-            self.conditional = outer_condition or _is_conditional(statement, here, self.view)
+            self.conditional = _is_conditional(statement, root, self.view)
             self.statements.append(statement)
             if isinstance(statement, ast.AugAssign):
                 what = _OPERATORS.get(type(statement.op), What.OTHER)
@@ -385,10 +387,16 @@ class _Forward:
     def _uses(self, name: str, bound: ast.stmt, depth: int) -> tuple[ast.expr, ast.expr] | None:
         self.names.add(name)
         found: tuple[ast.expr, ast.expr] | None = None
-        end = (bound.end_lineno or bound.lineno, bound.end_col_offset or 0)
+        end = _stop(bound)
+        rebound = next(
+            (s for s in self.view.assignments(name) if _start(s) >= end and not _is_conditional(s, bound, self.view)),
+            None,
+        )
         for use in self.view.uses(name):
             if _start(use) < end or self.view.parent(use) is None:
                 continue
+            if rebound is not None and _start(use) >= _stop(rebound):
+                break  # another value of that name
             if found is not None:
                 self.kept = True
                 continue
@@ -431,6 +439,10 @@ def einsum_applies(call: ast.Call) -> bool:
 
 def _start(node: ast.AST) -> tuple[int, int]:
     return getattr(node, "lineno", 0), getattr(node, "col_offset", 0)
+
+
+def _stop(node: ast.stmt) -> tuple[int, int]:
+    return node.end_lineno or node.lineno, node.end_col_offset or 0
 
 
 def _is_conditional(statement: ast.stmt, here: ast.stmt, view: FunctionView) -> bool:

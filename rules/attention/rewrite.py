@@ -229,7 +229,9 @@ def _call(attention: Attention, arguments: _Arguments, definition: Definition) -
     parts.append(f"scale={scale}")
     one = f"{name}({', '.join(parts)})"
     indent = definition.indent(attention.output)
-    if len(indent) + len(one) <= _LINE - 20 or "\n" in one:
+    start = definition.range(attention.output)[0]
+    column = start - definition.source.text.rfind("\n", 0, start) - 1
+    if column + len(one) <= _LINE or "\n" in one:
         return one
     newline = definition.source.newline
     inner = "".join(f"{newline}{indent}    {part}," for part in parts)

@@ -85,7 +85,7 @@ def test_every_expression_maps_to_the_same_code() -> None:
 def _in_pattern_or_parameter(node: ast.AST, definition: Definition) -> bool:
     current: ast.AST | None = node
     while current is not None:
-        if isinstance(current, ast.pattern | ast.FormattedValue):
+        if isinstance(current, ast.pattern | ast.FormattedValue | ast.JoinedStr):
             return True
         if isinstance(current, ast.Subscript | ast.Slice) and isinstance(node, ast.Tuple):
             return True

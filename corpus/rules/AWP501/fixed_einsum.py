@@ -10,7 +10,7 @@ class Einsum(nn.Module):
         self.scale = dim_head**-0.5
 
     def forward(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-        return torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=self.scale)
+        return nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=self.scale)
 
 
 class Softcapped(nn.Module):
@@ -27,4 +27,4 @@ class WithBias(nn.Module):
         self.norm_factor = norm_factor
 
     def forward(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, alibi: torch.Tensor) -> torch.Tensor:
-        return torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=alibi, scale=self.norm_factor)
+        return nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=alibi, scale=self.norm_factor)

@@ -11,9 +11,9 @@ class Causal(nn.Module):
 
     def forward(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
         causal = torch.ones(q.shape[-2], k.shape[-2], dtype=torch.bool, device=q.device).tril()
-        return torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=causal, scale=self.scale)
+        return nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=causal, scale=self.scale)
 
 
 class Plain(nn.Module):
     def forward(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
-        return torch.nn.functional.scaled_dot_product_attention(q, k, v, scale=1.0)
+        return nn.functional.scaled_dot_product_attention(q, k, v, scale=1.0)

@@ -450,7 +450,7 @@ def _display(m: Machine, node: ast.Tuple | ast.List | ast.Set) -> Value:
         constant = constant and items != [] and items[-1].constant
     if not exact or len(items) > 16 or (node.__class__ is not ast.Tuple and len(items) > MAX_ITEMS):
         return make(Kind.SEQUENCE, element=tensors.joined(items), constant=constant, fresh=True, certainty=_PROVEN)
-    if not items:
+    if not items and node.__class__ is not ast.Tuple:  # a list or set that is filled later
         return make(Kind.SEQUENCE, fresh=True, constant=True, certainty=_PROVEN)
     return make(Kind.SEQUENCE, items=tuple(items), constant=constant, fresh=True, certainty=_PROVEN)
 
