@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -100,6 +100,7 @@ def process_costs(process: ProcessSession, kind: str, load: Loader) -> Costs:
             except (OSError, ValueError) as error:
                 facts.problems.append(f"a trace slice cannot be read: {error}")
                 continue
+            _name_threads(trace, window.threads)
             joined = _Joined(trace, found, spans)
             parts.append(_traced(joined, count, facts))
             if timed is not None and id(window) in timed and (one := _slice(joined)) is not None:
@@ -136,6 +137,13 @@ def _host(found: Executions, spans: units.Spans, count: int) -> tuple[Floats, Fl
     )
 
 
+def _name_threads(trace: Trace, natives: Mapping[int, int]) -> None:
+    """Native ids for the threads that the profiler recorded no operations of, and so numbers by their pthread."""
+    for number in np.unique(trace.thread).tolist():
+        if number in natives:
+            trace.thread[trace.thread == number] = natives[number]
+
+
 class _Joined:
     """A trace window with everything that hangs together with it."""
 
@@ -165,6 +173,9 @@ def _traced(joined: _Joined, count: int, facts: TraceFacts) -> dict[str, Floats]
     _facts(joined, facts)
     own, every = tally(found, owner, costs, whole=False), tally(found, owner, costs, whole=True)
     unit, mark = spans.index(found.open), found.mark.astype(np.int64)
+    if trace.calls.size:
+        # A thread without a single runtime call may be one that the trace does not know: it shows nothing either way.
+        unit = np.where(np.isin(found.thread, trace.thread[trace.calls]), unit, -1)
     took = np.where(found.outermost, (found.close - found.open) / 1e6, 0.0)
     until = _next_work(trace, links, found)
     limit = np.where(unit >= 0, np.append(spans.end, 0)[unit], found.close)

@@ -8,6 +8,7 @@ the clock that Kineto's ``baseTimeNanoseconds`` refers to. Threads are native id
 from __future__ import annotations
 
 import enum
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -47,6 +48,7 @@ class Window:
     complete: bool = True
     note: str = ""
     requests: tuple[int, ...] = ()  # starts of requests, where steps pace the run
+    threads: Mapping[int, int] = field(default_factory=dict)  # thread numbers in the trace → native ids
 
 
 @dataclass(slots=True)

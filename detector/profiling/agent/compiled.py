@@ -89,6 +89,9 @@ class Compiled:
         self.first.clear()
         self._helpers()
 
+    def knock(self) -> None:
+        """Nothing passes by here but marks and units."""
+
     def executed(self) -> list[str]:
         """Files whose code was loaded."""
         found = (getattr(module, "__file__", None) for module in list(sys.modules.values()))
@@ -106,8 +109,10 @@ class Compiled:
         try:
             with open(path, "rb") as file:
                 code, placed = rewrite(file.read(), filename, marks, main)
-        except (OSError, SyntaxError, ValueError):
-            return None  # the program's own loader shall meet the same and say so
+        except (OSError, SyntaxError, ValueError) as fault:
+            # If the file itself is at fault, the program's own loader meets the same and says so.
+            self.state.record.error("marks could not be compiled into %s" % path, fault)
+            return None
         self.state.armed.update(placed)
         return code
 
@@ -138,13 +143,20 @@ class Compiled:
             try:
                 if mark not in first:
                     first[mark]
+                if state.errand is not None:
+                    state.safe_point()
+                    state.safe_point(after=True)
                 write(time_ns(), (mark << 1 | 1,))
+            except RecursionError:
+                pass  # the program is at its limit: no room for us
             except Exception as fault:
                 state.record.error("a mark could not be written", fault)
 
         def closed(mark: int, value: Any) -> Any:
             try:
                 write(time_ns(), (mark << 1,))
+            except RecursionError:
+                pass  # the program is at its limit: no room for us
             except Exception as fault:
                 state.record.error("a mark could not be written", fault)
             return value
@@ -162,6 +174,9 @@ class Compiled:
                 return
             if mark not in first:
                 first[mark]
+            if backend.state.errand is not None:
+                backend.state.safe_point()
+                backend.state.safe_point(after=True)
             if backend.recording:
                 backend.state.marks_ring().write(time_ns(), (mark << 1 | 1,))
 

@@ -143,6 +143,10 @@ class Monitor:
             site.forget()
         (self.on if self.recording else self.off)()
 
+    def knock(self) -> None:
+        """Have the calls of torch modules pass by once more: safe points of a program that runs no mark."""
+        self.monitoring.restart_events()
+
     def search_again(self) -> None:
         """The plan grew: look at every code object once more."""
         self.files.clear()
@@ -173,6 +177,11 @@ class Monitor:
                     self._found(code, marks)
                 elif code.co_name == "_call_impl":
                     state.forward_seen(code)
+                    if state.errand is not None:
+                        state.safe_point()
+                        state.safe_point(after=True)
+            except RecursionError:
+                pass  # the program is at its limit: no room for us
             except Exception as fault:
                 state.record.error("a code object could not be looked at", fault)
             return disable
@@ -182,7 +191,11 @@ class Monitor:
     def _found(self, code: CodeType, marks: bool | list[AgentMark]) -> None:
         if id(code) in self.sites or not isinstance(marks, list):
             return
-        site = Site(code, marks)
+        last = max((line for _, _, line in code.co_lines() if line is not None), default=0)
+        near = [mark for mark in marks if code.co_firstlineno <= mark.line <= last]
+        if not near:
+            return
+        site = Site(code, near)
         if site.marks:
             self.sites[id(code)] = site
             self.state.armed.update(site.marks)
@@ -201,6 +214,8 @@ class Monitor:
                     if ticking:
                         state.tick(time_ns(), ticking)
                         return None
+            except RecursionError:
+                pass  # the program is at its limit: no room for us
             except Exception as fault:
                 state.record.error("a first execution could not be noted", fault)
             return disable
@@ -215,9 +230,12 @@ class Monitor:
 
         def instruction(code: CodeType, offset: int) -> object:
             try:
-                now = time_ns()
                 site = sites[id(code)]
                 codes = site.open.get(offset)
+                if state.errand is not None and codes is not None and offset not in site.ticks:
+                    state.safe_point()
+                    state.safe_point(after=True)
+                now = time_ns()
                 if codes is not None:
                     if offset in site.guards:
                         codes = guarded(site, offset, codes)
@@ -229,6 +247,8 @@ class Monitor:
                     state.tick(now, ticking)
                 elif codes is None:
                     return disable
+            except RecursionError:
+                pass  # the program is at its limit: no room for us
             except Exception as fault:
                 state.record.error("a mark could not be written", fault)
                 return disable
@@ -266,6 +286,8 @@ class Monitor:
                     if site.guards:
                         frame = id(sys._getframe(1))
                         frames.difference_update([key for key in frames if key[0] == frame])
+            except RecursionError:
+                pass  # the program is at its limit: no room for us
             except Exception as fault:
                 state.record.error("a mark could not be closed", fault)
 
@@ -276,6 +298,8 @@ class Monitor:
                     codes = site.thrown.get(offset)
                     if codes:
                         write(time_ns(), codes)
+            except RecursionError:
+                pass  # the program is at its limit: no room for us
             except Exception as fault:
                 state.record.error("a mark could not be opened", fault)
 

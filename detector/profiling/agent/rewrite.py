@@ -135,6 +135,8 @@ class _Writer(ast.NodeTransformer):
         return found
 
     def _statement(self, statement: ast.stmt) -> list[ast.stmt]:
+        if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant):
+            return [statement]  # a docstring, which must stay first
         marks = self._take(self.spans, statement)
         self.regions.extend(marks)
         new = self.visit(statement)
@@ -151,9 +153,11 @@ class _Writer(ast.NodeTransformer):
         """A statement that leaves regions closes them first: a return after its value is there."""
         if isinstance(new, ast.Raise):
             return [new]
+        if isinstance(new, ast.Return) and new.value is None:  # in an async generator it must stay so
+            return [*(self._close(mark, new) for mark in reversed([*self.regions, *own])), new]
         if isinstance(new, ast.Return):
             for mark in reversed([*self.regions, *own]):
-                new.value = _placed(_call(CLOSE, _number(mark), new.value or ast.Constant(None)), new)
+                new.value = _placed(_call(CLOSE, _number(mark), new.value), new)
             return [new]
         kept = self.loops[-1] if self.loops else 0
         left = [*self.regions[kept:], *own]

@@ -11,10 +11,11 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from _thread import allocate_lock, start_new_thread
+from _thread import allocate_lock, get_ident, start_new_thread
 from time import perf_counter, time_ns
 from typing import Any
 
+from awp_lint.detector.profiling.agent.errand import Errand
 from awp_lint.detector.profiling.agent.files import Record
 from awp_lint.detector.profiling.agent.state import State
 from awp_lint.detector.profiling.agent.tracer import Tracer, Unavailable, torch_module, uses_cuda
@@ -25,6 +26,7 @@ _UNITS = 4  # begun in a window: three whole ones
 _PIECE = 0.25  # s; how often a closing request is looked for
 _ROUNDS = 6
 _SLICES = 3  # traces in a round from the second on
+_PATIENCE = 2.0  # s without a safe point until torch's modules are asked for one too
 
 
 class Stop(Exception):
@@ -80,6 +82,7 @@ class Schedule:
             return True
         if not self._started:
             return True
+        self._end_own_slice()
         self._ring()
         if not self._gone.acquire(timeout=seconds):
             return False
@@ -91,12 +94,18 @@ class Schedule:
             self._bell.release()
 
     def _make_way(self) -> None:
-        """The program starts a profiler while ours runs: wait until ours has ended."""
+        """The program starts a profiler while ours runs: ours ends first."""
         self._give_way = True
+        self._end_own_slice()
         self._ring()
         end = perf_counter() + 5
         while self.tracer.running and perf_counter() < end:
             _sleep(0.002)
+
+    def _end_own_slice(self) -> None:
+        """In the thread that a slice records nobody else can end it, and it will not come to a safe point now."""
+        if self.tracer.running and self.tracer.thread == get_ident():
+            self.tracer.stop()
 
     # -- the thread --
 
@@ -118,7 +127,7 @@ class Schedule:
 
     def _quieten(self) -> None:
         if self.tracer.running:
-            self.tracer.stop(None)
+            self._end_slice(Errand(self.tracer.stop, self.tracer.thread), 2.0)
         self.tracer.unhook()
         if self.backend.recording:
             self.backend.off()
@@ -165,31 +174,93 @@ class Schedule:
         if torch_module() is None:
             return
         name = self.record.path("trace-%d.json" % self._slices)
-        try:
-            self.tracer.yield_to(self._make_way)
-            self.tracer.start()
-        except Unavailable as why:
-            self.tracer.unhook()
-            self.record.error(f"no trace: {why}")
-            return
         self.backend.on()
-        window = self._open("trace", trace=os.path.basename(name))
-        self._slices += 1
-        began, ticks = perf_counter(), self._paced()
         try:
-            self._hold_slice(window, longest)
-        finally:
-            units, seconds = self._paced() - ticks, perf_counter() - began
-            self.backend.off()
+            if not self._in_program(Errand(self._start_slice)):
+                self.record.error("no trace: no thread came to a marked line, a unit or a torch module in time")
+                return
+            window = self._open("trace", trace=os.path.basename(name), threads=_threads())
+            self._slices += 1
+            began, ticks = perf_counter(), self._paced()
             try:
-                size = self.tracer.stop(name)
-                window["bytes"] = size
+                self._hold_slice(window, longest)
+            finally:
+                self.backend.off()
+                units, seconds = self._paced() - ticks, perf_counter() - began
+                window["bytes"] = size = self.tracer.export(name)
+                window["threads"].update(_threads())
                 if units > 0:
                     self._bytes_per_unit = size / units
                 self._bytes_per_second = size / max(seconds, 1e-3)
-            finally:
-                self.tracer.unhook()
-                self.record.save()
+        except Unavailable as why:
+            self.record.error(f"no trace: {why}")
+        finally:
+            self.tracer.unhook()
+            if self.backend.recording:
+                self.backend.off()
+            self.record.save()
+
+    def _start_slice(self) -> None:
+        """Runs in a thread of the program."""
+        self.tracer.yield_to(self._make_way)
+        self.tracer.start()
+
+    def _in_program(self, errand: Errand) -> bool:
+        """Have a thread of the program do something at a safe point; False when none came to one."""
+        for _ in range(2):
+            self.state.errand = errand
+            if self._patiently(errand, _PATIENCE):
+                return True
+            self.backend.knock()
+            if self._patiently(errand, _PATIENCE):
+                return True
+            if self._ticking() is False:
+                break
+        if not errand.cancel():
+            return errand.wait(5.0)
+        self.state.errand = None
+        return False
+
+    def _patiently(self, errand: Errand, seconds: float) -> bool:
+        end = perf_counter() + seconds
+        while perf_counter() < end:
+            if errand.wait(0.005):
+                return True
+            try:
+                self._wait(0.0)
+            except Stop:
+                if not errand.cancel():
+                    errand.wait(5.0)
+                self.state.errand = None
+                raise
+        return False
+
+    def _end_slice(self, errand: Errand, seconds: float | None = None) -> bool:
+        """Wait until the slice has been stopped, by its thread or by the program's end.
+
+        A thread that idles records nothing, so there is no hurry, but for ``seconds`` at the end of the run.
+        """
+        self.state.errand = errand
+        began = perf_counter()
+        knock = began + 0.2
+        while self.tracer.running and (seconds is None or perf_counter() - began < seconds):
+            if errand.wait(0.005):
+                return True
+            if self.tracer.thread not in sys._current_frames():
+                break
+            if perf_counter() > knock:
+                self.backend.knock()
+                knock = perf_counter() + 1.0
+            if seconds is None:
+                self._wait(0.0)
+        if errand.cancel():
+            self.state.errand = None
+            if self.tracer.running:
+                self.tracer.abandon()
+                self.record.error("a slice was lost: its thread came to no safe point any more")
+                return False
+            return True
+        return errand.wait(5.0)
 
     # -- windows --
 
@@ -200,7 +271,7 @@ class Schedule:
         return window
 
     def _close(self, window: dict[str, Any], complete: bool, note: str) -> None:
-        window.update(end_ns=time_ns(), complete=complete, note=note)
+        window.update(end_ns=window["end_ns"] or time_ns(), complete=complete, note=note)
         self.record.save()
 
     def _hold(self, window: dict[str, Any], seconds: float, requests: bool) -> None:
@@ -223,26 +294,44 @@ class Schedule:
             raise
 
     def _hold_slice(self, window: dict[str, Any], longest: float) -> None:
-        """Keep a trace open for as many units as fit the bound; two, or 0.2 s, for the first, which tells the rate."""
+        """Keep a trace open for as many units as fit the bound; two, or 0.2 s, for the first, which tells the rate.
+
+        Its thread stops it at the tick that ends the last unit.
+        """
         first = self._paced()
         began = perf_counter()
         budget = _EVENTS * _BYTES_PER_EVENT
         units = 2 if not self._bytes_per_unit else max(1, min(200, int(budget / self._bytes_per_unit)))
         seconds = 0.2 if not self._bytes_per_second else max(0.05, min(longest, budget / self._bytes_per_second))
+        cut = ""
+
+        def due() -> bool:
+            # The tick that begins the next unit ends the last one.
+            if self._paced() - first > units or cut:
+                return True
+            passed = perf_counter() - began
+            return passed > (max(seconds, 5.0) if self._ticking() and self._paced() - first < 2 else seconds)
+
+        def stop() -> None:
+            window["end_ns"] = time_ns()
+            self.tracer.stop()
+
+        errand = Errand(stop, self.tracer.thread, after=True, due=due)
+        self.state.errand = errand
         try:
-            while True:
-                passed = perf_counter() - began
-                done = self._paced() - first
-                # The tick that begins the next unit ends the last one.
-                if done > units or (self._give_way and self._give_way_now()):
-                    self._close(window, done > units, "" if done > units else "the program started a profiler")
-                    return
-                if passed > (max(seconds, 5.0) if self._ticking() and done < 2 else seconds):
-                    whole = not self._ticking() or done > 1
-                    self._close(window, whole, "" if whole else "no whole unit fitted the slice")
-                    return
-                self._wait(0.005)
+            while not errand.wait(0.005) and self.tracer.running:
+                if due() or self.tracer.thread not in sys._current_frames():
+                    break
+                if self._give_way and self._give_way_now():
+                    cut = "the program started a profiler"
+                self._wait(0.0)
+            whole = self._end_slice(errand)
+            done = self._paced() - first
+            whole = whole and not cut and (not self._ticking() or done > 1)
+            self._close(window, whole, cut or ("" if whole else "no whole unit fitted the slice"))
         except Stop:
+            cut = self._stopping
+            self._end_slice(errand, 2.0)
             self._close(window, False, self._stopping)
             raise
 
@@ -328,10 +417,13 @@ class Schedule:
 
     def _prime(self) -> None:
         """The first profiler start can hold the program up for seconds: have it now, empty."""
+
+        def both() -> None:
+            self._start_slice()
+            self.tracer.stop()
+
         try:
-            self.tracer.yield_to(self._make_way)
-            self.tracer.start()
-            self.tracer.stop(None)
+            self._in_program(Errand(both))
         except Unavailable as why:
             self.record.error(f"no trace: {why}")
         finally:
@@ -340,6 +432,21 @@ class Schedule:
     def _work(self) -> tuple[Any, ...]:
         """What stands still once a program is warm. Cheap, and touches no device."""
         return (len(sys.modules), len(self.state.first), _compiled(), _segments())
+
+
+def _threads() -> dict[str, int]:
+    """Native ids of the threads, by the number that a trace has for a thread which it records no operations of.
+
+    That is the low half of the pthread id, the identity that Python knows, as a signed number without its sign.
+    """
+    threading = sys.modules.get("threading")
+    found = {}
+    for ident, thread in list(getattr(threading, "_active", {}).items()):
+        low = ident & 0xFFFFFFFF
+        native = getattr(thread, "native_id", None)
+        if native is not None:
+            found[str(low)] = found[str(min(low, 2**32 - low))] = native
+    return found
 
 
 def _compiled() -> int:

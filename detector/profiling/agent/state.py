@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+from _thread import get_ident
 from itertools import count
+from time import time_ns
 from typing import Any, Callable
 
+from awp_lint.detector.profiling.agent.errand import Errand
 from awp_lint.detector.profiling.agent.files import Record
 from awp_lint.detector.profiling.agent.plan import AgentMark, Plan
 from awp_lint.detector.profiling.agent.ring import Reached, Ring
@@ -25,6 +28,7 @@ class State:
         self.differs: set[str] = set()
         self.cwd = os.getcwd()
         self.forward: Any | None = None
+        self.errand: Errand | None = None  # what the schedule waits for a thread of the program to do
         self.reset()
 
     def reset(self) -> None:
@@ -83,8 +87,23 @@ class State:
         self.first.update(marks)
         self.wake()
 
+    def safe_point(self, after: bool = False) -> None:
+        """A thread of the program is between two operations here; let it do what is asked, if it is the one."""
+        errand = self.errand
+        if errand is not None and errand.after is after and errand.suits(get_ident()):
+            self.errand = None  # first: the one who waits may bring the next at once
+            errand.run()
+
     def tick(self, now: int, marks: tuple[int, ...]) -> None:
-        """A unit begins."""
+        """A unit begins. An errand that opens a window comes before, one that closes it behind."""
+        if self.errand is not None:
+            self.safe_point()
+            now = time_ns()
+        self._tick(now, marks)
+        if self.errand is not None:
+            self.safe_point(after=True)
+
+    def _tick(self, now: int, marks: tuple[int, ...]) -> None:
         ring = self._ticks
         if ring is None:
             ring = self._ticks = Ring(self.record.path("ticks.ring"), TICKS)

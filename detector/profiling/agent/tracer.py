@@ -1,4 +1,6 @@
-"""Slices of torch.profiler, started and stopped from one thread.
+"""Slices of torch.profiler, started and stopped by the thread that they record (see ``errand``).
+
+Runtime calls and device work are recorded for all threads, operations for this one only: none may be under way in it.
 
 The binding underneath ``torch.profiler`` is used directly, because the public class turns every event into a Python
 object when it stops, in the user's process. What it writes is the same Kineto JSON.
@@ -8,6 +10,7 @@ from __future__ import annotations
 
 import os
 import sys
+from _thread import get_ident
 from time import perf_counter_ns
 from typing import Any, Callable
 
@@ -42,12 +45,14 @@ def in_use() -> bool:
 
 
 class Tracer:
-    """Starts, stops and exports. Not thread-safe: the schedule's thread owns it."""
+    """Starts, stops and exports. Start and stop belong to one thread, the export to any."""
 
     def __init__(self, record: Record) -> None:
         self.record = record
         self.running = False
         self.warm = False
+        self.thread: int | None = None  # that runs the slice
+        self._result: Any = None
         self._hooked: list[Any] = []
 
     def start(self) -> None:
@@ -65,9 +70,9 @@ class Tracer:
         if in_use():
             raise Unavailable("the program uses torch.profiler itself")
         try:
-            experimental = _ExperimentalConfig(profile_all_threads=True, enable_cuda_sync_events=uses_cuda(torch))
-        except TypeError as fault:
-            raise Unavailable(f"this torch cannot profile all threads: {torch.__version__}") from fault
+            experimental = _ExperimentalConfig(enable_cuda_sync_events=uses_cuda(torch))
+        except TypeError:
+            experimental = _ExperimentalConfig()
         activities = {ProfilerActivity.CPU}
         if uses_cuda(torch):
             activities.add(ProfilerActivity.CUDA)
@@ -79,20 +84,32 @@ class Tracer:
         self.record.stall("profiler start" if self.warm else "first profiler start", perf_counter_ns() - began)
         self.running = True
         self.warm = True
+        self.thread = get_ident()
 
-    def stop(self, path: str | None) -> int:
-        """End the slice and write it to ``path``; the size of the file in bytes."""
+    def stop(self) -> None:
+        """End the slice, in the thread that began it."""
+        if not self.running:
+            return
         disable: Any = sys.modules["torch"].autograd._disable_profiler
         began = perf_counter_ns()
         self.running = False
-        result = disable()
+        self._result = disable()
         self.record.stall("profiler stop", perf_counter_ns() - began)
-        if path is None:
+
+    def export(self, path: str) -> int:
+        """Write the slice that was stopped last; the size of the file in bytes, 0 without a slice."""
+        result, self._result = self._result, None
+        if result is None:
             return 0
         began = perf_counter_ns()
         result.save(path)
         self.record.stall("trace export", perf_counter_ns() - began)
         return os.path.getsize(path)
+
+    def abandon(self) -> None:
+        """The thread of the slice is gone or stuck, and nobody else may stop it."""
+        self.running = False
+        self._result = None
 
     def yield_to(self, give_way: Callable[[], None]) -> None:
         """While a slice runs, a profiler that the program starts itself first makes us end ours."""
