@@ -272,12 +272,25 @@ def _missing(test: ast.expr) -> set[str]:
 
 
 def near_clock(statement: ast.stmt, block: list[ast.stmt]) -> bool:
-    """Whether a neighbour of the statement, at most two away, reads a clock or records an event: timing code."""
+    """Whether a plain neighbour of the statement, at most two away, reads a clock or records an event: timing code.
+
+    What a neighbouring loop or branch does inside says nothing about the statement.
+    """
     index = block.index(statement)
     for other in block[max(0, index - 2) : index + 3]:
+        if other is statement or hasattr(other, "body"):
+            continue
         for node in ast.walk(other):
-            if isinstance(node, ast.Call) and isinstance(node.func, (ast.Attribute, ast.Name)):
-                name = node.func.attr if isinstance(node.func, ast.Attribute) else node.func.id
-                if _CLOCKS.fullmatch(name) and (name != "time" or not node.args):
-                    return True
+            if isinstance(node, ast.Call) and isinstance(node.func, (ast.Attribute, ast.Name)) and _is_clock(node):
+                return True
     return False
+
+
+def _is_clock(call: ast.Call) -> bool:
+    if isinstance(call.func, ast.Attribute):
+        name = call.func.attr
+        if name == "record":  # of an event; others record tokens, metrics, ...
+            return _ends_in(call.func.value, ("event", "start", "end", "stop", "begin", "ev"))
+    else:
+        name = getattr(call.func, "id", "")
+    return _CLOCKS.fullmatch(name) is not None and (name != "time" or not call.args)
