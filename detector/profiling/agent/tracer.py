@@ -16,7 +16,6 @@ from typing import Any, Callable
 from awp_lint.detector.profiling.agent.files import Record
 from awp_lint.detector.profiling.agent.life import Life, here
 
-
 _LAZY_INIT_WORKS = (12, 6)  # older CUDA can crash when CUPTI comes back in a process that has captured graphs
 
 
