@@ -6,7 +6,7 @@ times, and what lies deeper counts as not said. So recursion ends, and the order
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import NamedTuple, Protocol
 
 from awp_lint.detector.semantics.coding import Coded, decode
@@ -29,6 +29,7 @@ from awp_lint.detector.semantics.view import Target
 
 DEPTH = 7
 MAX_SITES = 40  # call sites looked at for one parameter
+MAX_CALLER_FILES = 40  # files in which calls of one name are looked for
 MAX_BASES = 40
 
 
@@ -54,6 +55,12 @@ class _Answer(NamedTuple):
 class _Sites(NamedTuple):
     calls: tuple[CallArguments, ...]
     cut: bool  # whether deeper unfolding could find others
+    height: int
+
+
+class _ModuleCalls(NamedTuple):
+    calls: dict[str, list[CallArguments]]  # by the dotted name of the forward that they run
+    cut: bool
     height: int
 
 
@@ -88,6 +95,8 @@ class LinkedValues:
 
     def __init__(self, files: Iterable[FileValues], index: Index, target: Target) -> None:
         self.index = index
+        # an index with a call graph knows the modules whose calls may run a function
+        self._calling: Callable[[str], frozenset[str]] | None = getattr(index, "calling_modules", None)
         self._files: dict[str, FileValues] = {}
         self._bodies: dict[str, Body] = {}
         self._callers: dict[str, list[str]] = {}
@@ -95,6 +104,9 @@ class LinkedValues:
         self._partial: dict[tuple[str, str, str, int], Value | None] = {}
         self._sites: dict[str, dict[str, list[CallArguments]]] = {}
         self._sites_by_function: dict[tuple[str, int], _Sites] = {}
+        self._module_calls: dict[tuple[str, int], _ModuleCalls] = {}
+        self._homes: dict[str, tuple[str, str]] = {}
+        self._lineages: dict[str, tuple[str, ...]] = {}
         self._cut = False
         self._height = 0
         for file in sorted(files, key=lambda f: (f.module, f.packed)):
@@ -113,12 +125,15 @@ class LinkedValues:
 
     def _home(self, dotted: str) -> tuple[Body, str] | None:
         """The file that a dotted name belongs to, and the rest of the name."""
-        module = dotted
-        while module:
-            module = module.rpartition(".")[0]
-            if module in self._files:
-                return self._body(module), dotted[len(module) + 1 if module else 0 :]
-        return None
+        found = self._homes.get(dotted)
+        if found is None:
+            module = dotted
+            while module:
+                module = module.rpartition(".")[0]
+                if module in self._files:
+                    break
+            found = self._homes[dotted] = (module, dotted[len(module) + 1 if module else 0 :])
+        return (self._body(found[0]), found[1]) if found[0] in self._files else None
 
     def _function(self, dotted: str) -> FunctionValues | None:
         home = self._home(dotted)
@@ -212,19 +227,20 @@ class LinkedValues:
                 return self.ask("r", method, "", depth) or UNKNOWN
         return None
 
-    def _lineage(self, cls: str) -> Iterator[str]:
+    def _lineage(self, cls: str) -> tuple[str, ...]:
         """The class and its project bases, nearest first."""
-        seen: set[str] = set()
-        queue = [cls]
-        while queue and len(seen) < MAX_BASES:
-            current = queue.pop(0)
-            if current in seen:
-                continue
-            seen.add(current)
-            yield current
-            facts = self._class(current)
-            if facts is not None:
-                queue.extend(self.index.canonical(base) for base in facts.bases)
+        known = self._lineages.get(cls)
+        if known is None:
+            seen: dict[str, None] = {}
+            queue = [cls]
+            while queue and len(seen) < MAX_BASES:
+                current = queue.pop(0)
+                facts = None if current in seen else self._class(current)
+                if facts is not None:
+                    seen[current] = None
+                    queue.extend(self.index.canonical(base) for base in facts.bases)
+            known = self._lineages[cls] = tuple(seen)
+        return known
 
     def _assigned(self, found: AttributeValues, depth: int) -> Value | None:
         set_up = self._some(found.set_up, depth)
@@ -280,7 +296,10 @@ class LinkedValues:
             self._cut, self._height = False, 0
             short = function.rpartition(".")[2]
             found: list[CallArguments] = []
+            calling = self._calling(function) if self._calling is not None else None
             for module in self._callers.get(short, ()):
+                if calling is not None and module not in calling:
+                    continue
                 found += [c for c in self._calls(module, short) if self._reaches(c.callee, function, depth)]
             if short == "forward":
                 found += self._forwards(function, depth)
@@ -294,13 +313,35 @@ class LinkedValues:
     def _forwards(self, function: str, depth: int) -> list[CallArguments]:
         """Calls of modules, in the file that defines their class, that run this ``forward``."""
         home = self._home(function)
-        found: list[CallArguments] = []
-        for call in home[0].calls if home is not None else ():
-            if call.callee.startswith("<") and last_name(call.callee) != "forward":
-                v = self.resolve(call.callee, depth)
-                if v.kind is Kind.MODULE and v.cls is not None and self.index.method(v.cls, "forward") == function:
-                    found.append(call)
-        return found
+        if home is None:
+            return []
+        module = function[: len(function) - len(home[1]) - 1]
+        known = self._module_calls.get((module, depth))
+        if known is None:
+            outer = self._cut, self._height
+            self._cut, self._height = False, 0
+            found: dict[str, list[CallArguments]] = {}
+            targets: dict[str, str | None] = {}
+            for call in home[0].calls:
+                if call.callee not in targets:
+                    targets[call.callee] = self._forward_of(call.callee, depth)
+                target = targets[call.callee]
+                if target is not None:
+                    found.setdefault(target, []).append(call)
+            known = self._module_calls[module, depth] = _ModuleCalls(found, self._cut, self._height)
+            self._cut, self._height = outer
+        self._cut = self._cut or known.cut
+        self._height = max(self._height, known.height)
+        return known.calls.get(function, [])
+
+    def _forward_of(self, callee: str, depth: int) -> str | None:
+        """The ``forward`` that calling a part of a module runs, where the callee is one."""
+        if not callee.startswith("<"):
+            return None
+        v = self.resolve(callee, depth)
+        if v.kind is not Kind.MODULE or v.cls is None or v.cls.startswith("torch."):
+            return None
+        return self.index.method(v.cls, "forward")
 
     def _reaches(self, callee: str, function: str, depth: int) -> bool:
         """Whether a call's callee is this function."""

@@ -208,7 +208,7 @@ def summarise_file(tree: ast.Module, names: Names, *, target: Target | None = No
         outer = tables[function.outer] if function.outer is not None else None
         cls = prefix + function.cls if function.cls is not None else None
         m = _machine(names, function.name, cls, outer, chosen, outside, top.torchy)
-        m.dotted, m.globals = top.dotted, top.globals
+        m.dotted, m.globals, m.instances = top.dotted, top.globals, top.instances
         inner = run(m, function.node)
         tables.append(inner)
         found.append(_function(m, function))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 import functools
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 
 class Kind(enum.Enum):
@@ -106,7 +106,10 @@ class Value:
 
     def because(self, line: int, text: str) -> Value:
         """The same value with one more reason, newest first, at most four kept."""
-        return replace(self, reasons=(Reason(line, text), *self.reasons)[:4])
+        return make(
+            self.kind, self.device, self.dtype, self.rank, self.element, self.items, self.cls, self.constant,
+            self.fresh, self.certainty, (Reason(line, text), *self.reasons)[:4],
+        )  # fmt: skip
 
 
 UNKNOWN = Value()
@@ -167,9 +170,15 @@ def _same(a: object, b: object, other: object) -> object:
     return a if a == b else other
 
 
+def _sure(v: Value, certainty: Certainty) -> Value:
+    if v.certainty is certainty and not v.constant and not v.fresh:
+        return v
+    return make(v.kind, v.device, v.dtype, v.rank, v.element, v.items, v.cls, False, False, certainty, v.reasons)
+
+
 def _doubted(tensor: Value, other: Value) -> Value:
     certainty = Certainty.UNKNOWN if other.cls is None else min(tensor.certainty, Certainty.ASSUMED)
-    return replace(tensor, certainty=certainty, constant=False, fresh=False)
+    return _sure(tensor, certainty)
 
 
 def join(a: Value, b: Value) -> Value:
@@ -184,7 +193,7 @@ def join(a: Value, b: Value) -> Value:
         return a
     if a.kind is Kind.NONE or b.kind is Kind.NONE:
         other = b if a.kind is Kind.NONE else a
-        return replace(other, certainty=min(other.certainty, Certainty.ASSUMED))
+        return _sure(other, min(other.certainty, Certainty.ASSUMED))
     if a.kind is not b.kind:
         if a.kind is Kind.TENSOR and b.kind is Kind.UNKNOWN:
             return _doubted(a, b)

@@ -80,6 +80,13 @@ def kind_of_library(cls: str) -> Kind | None:
 
 def instance(context: Context, cls: str, *, declared: bool = False) -> Value:
     """An instance of a class. ``declared``: known by annotation, so it may live anywhere; else made just now."""
+    known = context.instances.get((cls, declared))
+    if known is None:
+        known = context.instances[cls, declared] = _instance(context, cls, declared)
+    return known
+
+
+def _instance(context: Context, cls: str, declared: bool) -> Value:
     if cls in ("torch.nn.ModuleList", "torch.nn.ParameterList"):
         return make(Kind.SEQUENCE, cls=cls, certainty=Certainty.PROVEN)
     if cls in ("torch.nn.ModuleDict", "torch.nn.ParameterDict"):

@@ -77,7 +77,7 @@ class Table:
 class Context:
     """What operations on values need to know besides the values."""
 
-    __slots__ = ("ambient", "dotted", "outside", "symbolic", "target", "torchy")
+    __slots__ = ("ambient", "dotted", "instances", "outside", "symbolic", "target", "torchy")
 
     def __init__(self, outside: Outside, target: Target, symbolic: bool = False, torchy: bool = True) -> None:
         self.outside = outside
@@ -85,7 +85,8 @@ class Context:
         self.symbolic = symbolic  # unknown results keep a reference in `cls`, for the linker to follow
         self.torchy = torchy  # the file works with torch: names and methods may be read as tensors'
         self.ambient = Device.HOST if target.device == "cpu" else Device.AMBIENT
-        self.dotted: dict[str, Value] = {}
+        self.dotted: dict[str, Value] = {}  # what dotted names mean, once asked for
+        self.instances: dict[tuple[str, bool], Value] = {}
 
 
 class Machine(Context):

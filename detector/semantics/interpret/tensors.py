@@ -327,7 +327,18 @@ def _reduce(context: Context, fact: Fact, operands: Args, keywords: Keywords) ->
         rank = None
         if v.rank is not None and over.kind is _S:
             rank = v.rank if "keepdim" in keywords or len(operands) > 2 else max(v.rank - 1, 0)
-    return like(v, _dtype(fact, v.dtype, keywords), rank)
+    dtype = v.dtype
+    if dtype is not _F:
+        short = fact.name.rpartition(".")[2]
+        if short in _MEANS:
+            dtype = _F
+        elif dtype is _B and short in _SUMS:
+            dtype = _I
+    return like(v, _dtype(fact, dtype, keywords), rank)
+
+
+_MEANS = frozenset({"mean", "std", "var", "norm", "nanmean", "logsumexp", "quantile"})
+_SUMS = frozenset({"sum", "prod", "nansum"})
 
 
 @rule("extreme")
