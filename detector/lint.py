@@ -65,6 +65,9 @@ def lint(options: argparse.Namespace, settings: Settings, command: Sequence[str]
     _emit(options, report, to_stderr=command is not None)
     if not options.quiet:
         print_problems(problems)
+        if options.format != "text":  # the text report holds them
+            for note in notes:
+                print(f"awp-lint: {note}", file=sys.stderr)
     if command is not None and options.propagate_exit and exit_code is not None:
         return exit_code if exit_code >= 0 else 128 - exit_code  # died of a signal: what a shell would say
     return _exit_code(options, report.counted, problems)
