@@ -29,7 +29,6 @@ from awp_lint.detector.semantics.view import Target
 
 DEPTH = 7
 MAX_SITES = 40  # call sites looked at for one parameter
-MAX_CALLER_FILES = 40  # files in which calls of one name are looked for
 MAX_BASES = 40
 
 

@@ -17,6 +17,10 @@ from awp_lint.detector.semantics.interpret.machine import Machine
 from awp_lint.detector.semantics.values import UNKNOWN, Certainty, Device, DTypeClass, Kind, Reason, Value, make
 
 
+# What these are given lives where the model is: their call sites say no more.
+_FED_BY_MODELS = (".forward", ".__call__")
+
+
 def bind_parameters(m: Machine, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> None:
     """Bind every parameter of a definition."""
     arguments = node.args
@@ -68,7 +72,8 @@ def _value(m: Machine, function: str, argument: ast.arg, default: ast.expr | Non
     if declared != UNKNOWN and declared.kind is not Kind.NONE:
         return declared
     usual = _by_name(m, argument)
-    passed = None if m.symbolic and usual is not None else m.outside.parameter(function, name)
+    settled = usual is not None and (m.symbolic or function.endswith(_FED_BY_MODELS))
+    passed = None if settled else m.outside.parameter(function, name)
     if passed is not None and passed != UNKNOWN:
         return passed
     if isinstance(default, ast.Constant) and default.value is not None and default.value is not Ellipsis:
@@ -99,7 +104,7 @@ def _tensor(m: Machine, function: str, argument: ast.arg, declared: Value) -> Va
     dtype = declared.dtype if declared.dtype is not DTypeClass.UNKNOWN else TENSORS.get(name, DTypeClass.UNKNOWN)
     if is_host_name(name):
         return host_value(name, dtype)
-    passed = m.outside.parameter(function, name)
+    passed = None if function.endswith(_FED_BY_MODELS) else m.outside.parameter(function, name)
     if passed is not None and passed.kind is Kind.TENSOR and passed.device in (Device.HOST, Device.ACCELERATOR):
         return passed
     reasons = (Reason(argument.lineno, f"parameter `{name}`, annotated as a tensor"),)
