@@ -21,7 +21,7 @@ from time import time_ns
 from types import CodeType, ModuleType
 from typing import Any, Callable
 
-from awp_lint.detector.profiling.agent.files import command_line
+from awp_lint.detector.profiling.agent.files import command_line, script
 from awp_lint.detector.profiling.agent.plan import AgentMark
 from awp_lint.detector.profiling.agent.rewrite import CLOSE, MAIN, OPEN, TICK, rewrite
 from awp_lint.detector.profiling.agent.ring import BREAK
@@ -60,12 +60,12 @@ class Compiled:
         self._helpers()
         setattr(builtins, TICK, self._tick)
         sys.meta_path.insert(0, _Finder(self))
-        script = _script()
-        marks = self.state.marks_of(script) if script else False
-        if script and isinstance(marks, list):
-            self.main = _Script(self, script, marks)
+        path = script()
+        marks = self.state.marks_of(path) if path else False
+        if path and isinstance(marks, list):
+            self.main = _Script(self, path, marks)
             sys.path_hooks.insert(0, self.main.hook)
-        if "--multiprocessing-fork" in command_line():
+        if any("multiprocessing" in word for word in command_line()):
             self._spawned()
 
     def stop(self) -> None:
@@ -260,20 +260,6 @@ class _Loader(SourceFileLoader):
         return code if code is not None else super().get_code(fullname)
 
 
-def _script() -> str | None:
-    """The script on the interpreter's command line, if it runs one."""
-    line = command_line()[1:]
-    while line:
-        word = line.pop(0)
-        if word in ("-X", "-W", "--check-hash-based-pycs"):
-            line[:1] = []
-        elif word == "-" or not word.startswith("-"):
-            return word if word != "-" and os.path.isfile(word) else None
-        elif not word.startswith("--") and any(letter in word for letter in "cm"):
-            return None
-    return None
-
-
 class _Script:
     """The script that the interpreter was given, run through the machinery for directories and zip files."""
 
@@ -287,7 +273,8 @@ class _Script:
         """The path hook: takes the script, once, and nothing else."""
         if os.path.realpath(path) != os.path.realpath(self.path) or not _initial():
             raise ImportError(path)
-        code = self.backend.compile(self.path, os.path.abspath(self.path), self.marks, main=True)
+        self.absolute = os.path.join(os.getcwd(), path)  # not made shorter: the interpreter does not either
+        code = self.backend.compile(self.path, self.absolute, self.marks, main=True)
         if code is None:
             raise ImportError(path)
         self.code = code
@@ -299,7 +286,7 @@ class _Script:
         """The script as ``__main__``."""
         if name != "__main__":
             return None
-        return ModuleSpec(name, self, origin=os.path.abspath(self.path))  # type: ignore[arg-type]
+        return ModuleSpec(name, self, origin=self.absolute)  # type: ignore[arg-type]
 
     def invalidate_caches(self) -> None:
         """Nothing is cached."""
@@ -329,8 +316,7 @@ class _Script:
         try:
             sys.path_hooks.remove(self.hook)
             sys.path_importer_cache.pop(self.entry, None)
-            folder = os.path.dirname(os.path.realpath(self.path)) if os.path.islink(self.path) else None
-            folder = folder or os.path.dirname(os.path.abspath(self.path))
+            folder = os.path.dirname(os.path.realpath(self.path))
             safe = getattr(sys.flags, "safe_path", False)
             if sys.path and sys.path[0] == self.entry:
                 sys.path[0:1] = [] if safe else [folder]

@@ -50,7 +50,7 @@ class Agent:
             if not self.schedule.stop("the program ended"):
                 self.record.error("the schedule did not end within 5 s")
             self.backend.stop()
-            if self.schedule.phase != "waiting" or self.state.armed or self.record.errors:
+            if self.schedule.phase != "waiting" or self.state.armed or self.state.other_copies or self.record.errors:
                 self.record.save(clean_exit=True, **facts(self.state, self.backend))
             self._write_executed()
         except BaseException as fault:
@@ -64,7 +64,6 @@ class Agent:
     def forked(self) -> None:
         """In a forked child: the parent's files are the parent's."""
         try:
-            was_recording = self.backend.recording
             self.record = Record(self.record.session)
             self.record.born()
             self.state.record = self.record
@@ -72,10 +71,17 @@ class Agent:
             self.schedule = Schedule(self.state, self.backend, self.record)
             self.backend.recording = False
             self.backend.renew()
-            if was_recording:
-                self.record.error("forked while marks were being recorded")
+            if self.plan.names and self.plan.options.get("whole"):
+                self.schedule.whole()
+            self._before_os_exit()
         except BaseException as fault:
             self.record.error("the agent could not follow a fork", fault)
+
+    def _before_os_exit(self) -> None:
+        """A child of ``multiprocessing`` ends by ``os._exit``, after its own finalisers, of which we become one."""
+        util = sys.modules.get("multiprocessing.util")
+        if util is not None:
+            util.register_after_fork(self, lambda agent: util.Finalize(None, agent.finish, exitpriority=-1000))
 
 
 def start(session: str) -> None:

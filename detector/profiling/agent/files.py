@@ -28,6 +28,20 @@ def command_line() -> list[str]:
         return list(getattr(sys, "argv", []))
 
 
+def script() -> str | None:
+    """The script on the interpreter's command line, if it runs one."""
+    line = command_line()[1:]
+    while line:
+        word = line.pop(0)
+        if word in ("-X", "-W", "--check-hash-based-pycs"):
+            line[:1] = []
+        elif word == "-" or not word.startswith("-"):
+            return word if word != "-" and os.path.isfile(word) else None
+        elif not word.startswith("--") and any(letter in word for letter in "cm"):
+            return None
+    return None
+
+
 class Record:
     """This process's folder and its ``process.json``. Every method is safe to call from anywhere: nothing is raised."""
 

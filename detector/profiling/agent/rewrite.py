@@ -153,11 +153,13 @@ class _Writer(ast.NodeTransformer):
         """A statement that leaves regions closes them first: a return after its value is there."""
         if isinstance(new, ast.Raise):
             return [new]
-        if isinstance(new, ast.Return) and new.value is None:  # in an async generator it must stay so
-            return [*(self._close(mark, new) for mark in reversed([*self.regions, *own])), new]
         if isinstance(new, ast.Return):
+            value = new.value
+            if value is None:  # in an async generator it must stay so
+                return [*(self._close(mark, new) for mark in reversed([*self.regions, *own])), new]
             for mark in reversed([*self.regions, *own]):
-                new.value = _placed(_call(CLOSE, _number(mark), new.value), new)
+                value = _placed(_call(CLOSE, _number(mark), value), new)
+            new.value = value
             return [new]
         kept = self.loops[-1] if self.loops else 0
         left = [*self.regions[kept:], *own]
