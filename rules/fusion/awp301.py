@@ -1,0 +1,159 @@
+"""AWP301 pointwise-chain."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from awp_lint.detector.finding import Confidence, Event, MarkKind, RootCause
+from awp_lint.detector.semantics.view import FileView, FunctionView, Level
+from awp_lint.rules.base import Candidate, Rule
+from awp_lint.rules.common import frequency_reason, judge, lower, often, reasons, short
+from awp_lint.rules.fusion.activations import activation
+from awp_lint.rules.fusion.chains import Chain, chains
+from awp_lint.rules.fusion.context import place, replaced_class
+from awp_lint.rules.fusion.norms import norm
+
+_LEAST = 7  # launches: fewer save less than a compiled region costs to enter
+
+
+class PointwiseChain(Rule):
+    """A long chain of elementwise operations in hot code that nothing compiles."""
+
+    id = "AWP301"
+    name = "pointwise-chain"
+    root_cause = RootCause.COMPUTE
+    confidence = Confidence.MEDIUM
+    cost_us = 30.0
+    event = Event.LAUNCHES
+    mark = MarkKind.STATEMENT
+    words = (b"torch",)
+    nodes = (ast.FunctionDef,)
+
+    summary = "many elementwise kernels run one after the other in hot code"
+    what = """
+        Seven or more elementwise operations on device tensors in neighbouring statements that hand their results to
+        each other, outside compiled and captured regions, in code that runs for every step, token or layer.
+        """
+    why = """
+        Each operation reads its operands from memory and writes its result back, and is launched by itself; fused, the
+        chain reads its inputs once, writes its output once and is one launch.
+        """
+    fine = """
+        - Shorter chains; operations on 0-d tensors, host tensors and Python numbers.
+        - Compiled regions, `torch.jit.script`, CUDA graphs (there the launches cost little), reference
+          implementations.
+        - Once a request and set-up.
+        """
+    safety = """
+        No automatic rewrite: put the chain into a function of its own and decorate it with `@torch.compile`, or use a
+        fused call where there is one (AWP302, AWP303). The last bits may change.
+        """
+    references = (
+        "https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html#fuse-operations",
+        "https://docs.pytorch.org/tutorials/intermediate/torch_compile_tutorial.html",
+    )
+    bad = """
+        import torch
+        from torch import nn
+
+        class Mixer(nn.Module):
+            def forward(self, x: torch.Tensor, shift: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
+                decay = torch.exp(-torch.exp(scale))
+                mixed = x * decay + shift * (1.0 - decay)
+                gate = torch.sigmoid(mixed * 0.5 + x)
+                return gate * mixed + (1.0 - gate) * x
+
+        class Model(nn.Module):
+            def __init__(self, depth: int) -> None:
+                super().__init__()
+                self.layers = nn.ModuleList([Mixer() for _ in range(depth)])
+
+            def forward(self, x: torch.Tensor, shift: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
+                for layer in self.layers:
+                    x = layer(x, shift, scale)
+                return x
+        """
+    good = """
+        import torch
+        from torch import nn
+
+        @torch.compile
+        def mix(x: torch.Tensor, shift: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
+            decay = torch.exp(-torch.exp(scale))
+            mixed = x * decay + shift * (1.0 - decay)
+            gate = torch.sigmoid(mixed * 0.5 + x)
+            return gate * mixed + (1.0 - gate) * x
+
+        class Mixer(nn.Module):
+            def forward(self, x: torch.Tensor, shift: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
+                return mix(x, shift, scale)
+
+        class Model(nn.Module):
+            def __init__(self, depth: int) -> None:
+                super().__init__()
+                self.layers = nn.ModuleList([Mixer() for _ in range(depth)])
+
+            def forward(self, x: torch.Tensor, shift: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
+                for layer in self.layers:
+                    x = layer(x, shift, scale)
+                return x
+        """
+
+    def candidates(self, node: ast.AST, view: FunctionView, file: FileView) -> Iterator[Candidate]:
+        assert isinstance(node, ast.FunctionDef)
+        if node is not view.node or not _may_hold(view):
+            return
+        longest: Chain | None = None
+        for chain in chains(node.body, view):
+            _take_out_fused(chain, view)
+            if len(chain.operations) >= max(_LEAST, len(longest.operations) + 1 if longest is not None else 0):
+                longest = chain
+        if longest is None:
+            return
+        first = _result(longest, view)
+        counted = place(view, first)
+        if counted is None:
+            return
+        frequency, cap = counted
+        if frequency.known and not {Level.TOKEN, Level.STEP, Level.LAYER} & set(frequency.path):
+            return
+        if replaced_class(view, file):
+            cap = Confidence.LOW
+        value = view.value(first)
+        home = [view.statement(part) for part in longest.operations]
+        line, last = min(s.lineno for s in home), max(s.end_lineno or s.lineno for s in home)
+        kernels = f"{len(longest.operations)} elementwise kernels"
+        lines = f"lines {line} to {last} launch {kernels}" if line != last else f"{kernels} are launched"
+        whole = 2 * len({id(s) for s in home}) >= len(node.body)
+        yield Candidate(
+            node=first,
+            message=f"{lines} in a row {often(frequency)}".rstrip(),
+            action=f"compile them up to `{short(first, 30)}` as a function of their own (`@torch.compile`)",
+            confidence=lower(self.confidence, judge(frequency, value, cap=cap)),
+            frequency=frequency,
+            why=(*reasons(value, first), *frequency_reason(frequency)),
+            mark=MarkKind.FUNCTION if whole else None,
+            covers=tuple(longest.operations),
+        )
+
+
+def _take_out_fused(chain: Chain, view: FunctionView) -> None:
+    """Drop the operations that one fused call would do: other rules speak of them."""
+    gone: set[int] = set()
+    for part in chain.operations:
+        if id(part) not in gone and (norm(part, view) is not None or activation(part, view) is not None):
+            gone |= {id(inner) for inner in ast.walk(part)}
+    chain.operations = [part for part in chain.operations if id(part) not in gone]
+
+
+def _result(chain: Chain, view: FunctionView) -> ast.expr:
+    """What the last statement with an operation computes."""
+    statement = view.statement(chain.operations[-1])
+    value = getattr(statement, "value", None)
+    return value if isinstance(value, ast.expr) else chain.operations[-1]
+
+
+def _may_hold(view: FunctionView) -> bool:
+    """Whether there are enough operators and calls at all: the quick answer for most functions."""
+    return len(view.nodes(ast.BinOp, ast.UnaryOp, ast.Compare)) + len(view.nodes(ast.Call)) >= _LEAST

@@ -1,0 +1,208 @@
+"""AWP701 grad-tracking."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from awp_lint.detector.finding import Confidence, Edit, Effect, Event, Fix, MarkKind, Related, RootCause, Safety
+from awp_lint.detector.semantics.values import Certainty, Kind
+from awp_lint.detector.semantics.view import FileView, FunctionView, Region
+from awp_lint.rules.base import Candidate, Rule
+from awp_lint.rules.batching.calls import model_call
+from awp_lint.rules.common import IDLE, callee, frequency_reason, lower, often, served_frequency, short
+from awp_lint.rules.nodemap import Definition
+from awp_lint.rules.precision.modes import OFF_EVERYWHERE, TRAINS, called_off, callers_off
+
+#: Methods that switch gradients off by themselves.
+_OFF_INSIDE = frozenset({"generate", "transcribe", "encode", "predict"})
+_OFF_CLASSES = ("diffusers.", "sentence_transformers.", "whisper.", "vllm.", "ultralytics.", "transformers.pipelines")
+_INFERENCE_ONLY = re.compile(r"(Predictor|Inferencer|InferenceEngine)$")
+
+
+@dataclass(frozen=True, slots=True)
+class _Decorate:
+    """Decorate the function."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Swap:
+    """Put ``inference_mode`` in the place of ``no_grad`` (the name only)."""
+
+    name: ast.expr
+
+
+class GradTracking(Rule):
+    """Inference that records what a backward pass would need."""
+
+    id = "AWP701"
+    name = "grad-tracking"
+    root_cause = RootCause.COMPUTE
+    cost_us = 800.0
+    event = Event.LAUNCHES
+    mark = MarkKind.CALL
+    words = (b"torch",)
+    nodes = (ast.Call, ast.FunctionDef)
+
+    summary = "inference runs with gradient tracking on"
+    what = """
+        A model called in served code (a route handler, a `predict`, a script's main path) outside
+        `torch.inference_mode()` and `torch.no_grad()`, and `torch.no_grad()` on the methods of a class that by its name
+        only infers.
+        """
+    why = """
+        With gradients on, every operation builds a node of the autograd graph on the host and keeps its inputs alive
+        until the result is dropped: more host time an operation, and activations of all layers in memory, which limits
+        the batch. `inference_mode` also skips the version counters and view tracking that `no_grad` keeps.
+        """
+    fine = """
+        - Callers or callees that switch gradients off: `generate`, pipelines, `SentenceTransformer.encode`. Callers in
+          other files are not seen, so that findings behind them are shown at low confidence.
+        - Models whose parameters do not require gradients; `torch.set_grad_enabled(False)` anywhere in the file.
+        - Training, tests, and the `forward` of a module: its caller decides.
+        - `no_grad` in libraries whose results may be fed into training.
+        """
+    safety = """
+        Unsafe: the function gets the decorator `@torch.inference_mode()`; its results can then not be used in a
+        computation that records gradients. Not for coroutines, which a decorator does not reach into.
+        """
+    references = (
+        "https://docs.pytorch.org/docs/stable/generated/torch.autograd.grad_mode.inference_mode.html",
+        "https://docs.pytorch.org/docs/stable/notes/autograd.html#locally-disabling-gradient-computation",
+        "mindee/doctr#1252 inference mode in predictors",
+    )
+    bad = """
+        import torch
+        from transformers import AutoModel, AutoTokenizer
+
+        tokenizer = AutoTokenizer.from_pretrained("encoder")
+        model = AutoModel.from_pretrained("encoder").to("cuda").eval()
+
+        def predict(texts: list[str]) -> list[float]:
+            inputs = tokenizer(texts, padding=True, return_tensors="pt").to("cuda")
+            return model(**inputs).last_hidden_state[:, 0].mean(-1).tolist()
+        """
+    good = """
+        import torch
+        from transformers import AutoModel, AutoTokenizer
+
+        tokenizer = AutoTokenizer.from_pretrained("encoder")
+        model = AutoModel.from_pretrained("encoder").to("cuda").eval()
+
+        @torch.inference_mode()
+        def predict(texts: list[str]) -> list[float]:
+            inputs = tokenizer(texts, padding=True, return_tensors="pt").to("cuda")
+            return model(**inputs).last_hidden_state[:, 0].mean(-1).tolist()
+        """
+
+    def candidates(self, node: ast.AST, view: FunctionView, file: FileView) -> Iterator[Candidate]:
+        if isinstance(node, ast.FunctionDef):
+            if node is view.node:
+                yield from self._no_grad(node, view)
+            return
+        assert isinstance(node, ast.Call)
+        if not isinstance(view.node, ast.FunctionDef | ast.AsyncFunctionDef) or not _runs_model(node, view):
+            return
+        if OFF_EVERYWHERE.search(file.text) or TRAINS.search(file.text) or _is_module(view):
+            return
+        regions = view.regions(node)
+        if regions & (IDLE | Region.INFERENCE | Region.COMPILED | Region.CAPTURED):
+            return
+        if _first_call(view, file) is not node:
+            return
+        frequency = served_frequency(view, node)
+        if frequency is None:
+            return
+        above, below = callers_off(view, frequency, file), called_off(view, node, file)
+        if above or below:
+            return
+        confidence = Confidence.HIGH if frequency.certainty is Certainty.PROVEN else Confidence.MEDIUM
+        if above is None or below is None or not frequency.known:
+            confidence = Confidence.LOW
+        if view.value(node.func).certainty is not Certainty.PROVEN:
+            confidence = lower(confidence, Confidence.MEDIUM)
+        name = short(node.func, 40)
+        others = [c for c in view.nodes(ast.Call) if c is not node and isinstance(c, ast.Call) and _runs_model(c, view)]
+        wrap = "decorate the function with `@torch.inference_mode()`"
+        if isinstance(view.node, ast.AsyncFunctionDef):
+            wrap = "wrap the call in `with torch.inference_mode():`"
+        yield Candidate(
+            node=node,
+            message=f"`{name}(...)` records gradients {often(frequency)}".rstrip(),
+            action=wrap,
+            confidence=confidence,
+            frequency=frequency,
+            why=("neither the function nor a caller in this file switches gradients off", *frequency_reason(frequency)),
+            related=tuple(Related(view.path, c.lineno, f"`{short(c.func)}` too") for c in others[:4]),
+            data=_Decorate() if isinstance(view.node, ast.FunctionDef) else None,
+        )
+
+    def _no_grad(self, node: ast.FunctionDef, view: FunctionView) -> Iterator[Candidate]:
+        owner = (view.class_name or "").rpartition(".")[2]
+        if not _INFERENCE_ONLY.search(owner):
+            return
+        for decorator in node.decorator_list:
+            name = decorator.func if isinstance(decorator, ast.Call) else decorator
+            if view.qualified(name) != "torch.no_grad" or view.regions(node) & (Region.TEST | Region.TRAINING):
+                continue
+            frequency = view.frequency(node)
+            yield Candidate(
+                node=decorator,
+                message=f"`{owner}.{node.name}` only infers, yet `no_grad` keeps version counters and view tracking",
+                action="use `torch.inference_mode()`",
+                confidence=Confidence.MEDIUM,
+                frequency=frequency,
+                why=frequency_reason(frequency),
+                mark=MarkKind.FUNCTION,
+                data=_Swap(name),
+            )
+
+    def rewrite(self, candidate: Candidate, definition: Definition) -> Fix | None:
+        data = candidate.data
+        if isinstance(data, _Swap):
+            edit = definition.replace(data.name, definition.torch_name("torch.inference_mode"))
+        elif isinstance(data, _Decorate):
+            function = definition.view.node
+            assert isinstance(function, ast.FunctionDef)
+            definition.node(function)
+            line = definition.source.line_text(function.lineno)
+            indent = line[: len(line) - len(line.lstrip())]
+            start = definition.source.line_starts[function.lineno - 1]
+            name = definition.torch_name("torch.inference_mode")
+            edit = Edit(start, start, f"{indent}@{name}(){definition.source.newline}")
+        else:
+            return None
+        return Fix(
+            title="run it in inference mode",
+            safety=Safety.UNSAFE,
+            edits=(edit,),
+            effects=(Effect.STRUCTURE,),
+            requires=("nothing computes gradients from the results",),
+        )
+
+
+def _runs_model(call: ast.Call, view: FunctionView) -> bool:
+    """Whether a call runs a model that does not switch gradients off by itself."""
+    if model_call(call, view) is None:
+        return False
+    if callee(call) in _OFF_INSIDE:
+        return False
+    func = call.func
+    values = [view.value(func)] + ([view.value(func.value)] if isinstance(func, ast.Attribute) else [])
+    if any(v.cls is not None and v.cls.startswith(_OFF_CLASSES) for v in values):
+        return False
+    return any(v.kind is Kind.MODULE for v in values)
+
+
+def _first_call(view: FunctionView, file: FileView) -> ast.Call | None:
+    for call in view.nodes(ast.Call):
+        if isinstance(call, ast.Call) and _runs_model(call, view) and not view.regions(call) & Region.INFERENCE:
+            return call
+    return None
+
+
+def _is_module(view: FunctionView) -> bool:
+    modules = (".Module", "LightningModule")
+    return any(base.startswith("torch.nn.") or base.endswith(modules) for base in view.class_bases)

@@ -1,0 +1,53 @@
+"""Who calls a function, as far as this file shows, and whether gradients are off there."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from awp_lint.detector.semantics.view import FileView, Frequency, FunctionView, Region
+
+#: The whole program, or the model's parameters, record no gradients.
+OFF_EVERYWHERE = re.compile(
+    r"set_grad_enabled\(\s*(mode\s*=\s*)?False|requires_grad_\(\s*False|\.requires_grad\s*=\s*False|disable_torch_init"
+    r"|inference_mode\(\)\.__enter__|no_grad\(\)\.__enter__|_set_grad_enabled"
+)
+TRAINS = re.compile(
+    r"\.backward\(|\boptim(izer)?\.(step|zero_grad|Adam|SGD)|torch\.autograd\.grad\(|Trainer\(|GradScaler"
+)
+
+
+def callers_off(view: FunctionView, frequency: Frequency, file: FileView) -> bool | None:
+    """Whether a caller in the chain switches gradients off; None where the chain leaves this file."""
+    unknown = False
+    for frame in frequency.chain:
+        if frame.path != view.path:
+            unknown = unknown or frame.path.endswith(".py")
+            continue
+        for other in file.functions():
+            if other.qualname == frame.function and _off_at(other, frame.line):
+                return True
+    return None if unknown else False
+
+
+def _off_at(view: FunctionView, line: int) -> bool:
+    for call in view.nodes(ast.Call):
+        if getattr(call, "lineno", 0) == line and view.regions(call) & Region.INFERENCE:
+            return True
+    return bool(view.regions(view.node) & Region.INFERENCE)
+
+
+def called_off(view: FunctionView, call: ast.Call, file: FileView) -> bool | None:
+    """Whether what is called switches gradients off by itself; None where it is the project's, in another file."""
+    names = view.targets(call)
+    found = {
+        f"{other.module}.{other.qualname}" if other.module else other.qualname: other for other in file.functions()
+    }
+    unknown = False
+    for name in names:
+        other = found.get(name)
+        if other is None:
+            unknown = True
+        elif other.regions(other.node) & Region.INFERENCE:
+            return True
+    return None if unknown else False
