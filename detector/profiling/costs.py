@@ -66,6 +66,7 @@ class Costs:
     time: units.UnitTime
     stretch: float  # profiled over unprofiled unit time; 1 where unknown
     whatif: WhatIf
+    marks_unit_ms: float | None  # mean unit time in the marks-only windows that were used
 
 
 Loader = Callable[[str], Trace]
@@ -81,6 +82,7 @@ def process_costs(process: ProcessSession, kind: str, load: Loader) -> Costs:
     seen = np.zeros(count, np.int64)
     single: dict[int, list[Floats]] = {}
     slices: list[Slice] = []
+    marked_ms: list[Floats] = []
     facts = TraceFacts()
     timed = {id(w) for r in units.steady(process.windows)[0] for w in r.windows} if not whole else None
     for window in process.windows:
@@ -91,6 +93,7 @@ def process_costs(process: ProcessSession, kind: str, load: Loader) -> Costs:
         spans = units.spans(window, whole)
         if window.kind is WindowKind.MARKS and (timed is None or id(window) in timed):
             host_parts.append(_host(found, spans, count))
+            marked_ms.append(spans.ms)
             for mark in np.unique(found.mark).tolist():
                 rows = found.mark == mark
                 single.setdefault(mark, []).append((found.close[rows] - found.open[rows]) / 1e6)
@@ -113,8 +116,18 @@ def process_costs(process: ProcessSession, kind: str, load: Loader) -> Costs:
     stretch = 1.0
     if not whole and time.ms.size and facts.unit_ms.size:
         stretch = max(1.0, float(np.median(facts.unit_ms) / np.median(time.ms)))
-    gap = 1 - float(facts.busy_ms.mean()) / float(time.ms.mean()) if facts.busy_ms.size and time.ms.size else None
-    return Costs(table, facts, time, stretch, whatif(slices, time.ms, gap))
+    marked = np.concatenate(marked_ms) if marked_ms else np.empty(0)
+    marks_unit_ms = float(marked.mean()) if marked.size else None
+    return Costs(table, facts, time, stretch, _whatif(process, time, facts, slices), marks_unit_ms)
+
+
+def _whatif(process: ProcessSession, time: units.UnitTime, facts: TraceFacts, slices: list[Slice]) -> WhatIf:
+    baselines = [w for w in process.windows if w.kind is WindowKind.BASELINE]
+    medians = [ms for w in baselines if (ms := units.median_ms([w])) is not None]
+    if not slices or not medians or time.mean_ms is None:
+        return WhatIf([], None)
+    gap = 1 - float(facts.busy_ms.mean()) / time.mean_ms if facts.busy_ms.size else None
+    return whatif(slices, time.mean_ms, min(medians), gap)
 
 
 def _pool(parts: list[Floats], count: int) -> Floats:

@@ -28,6 +28,7 @@ class Measured:
     host_calls: Floats
     unit_ms: Floats  # unprofiled
     unit_source: str
+    marks_unit_ms: float | None  # unit time in the marks-only windows
     drift: float | None
     stretch: float
     busy_ms: float | None  # device busy a unit
@@ -41,9 +42,12 @@ class Measured:
 
     @property
     def call_ms(self) -> float | None:
-        """Marks-only time of one execution; None without one."""
+        """Time of one execution at the host's usual speed: marks-only, set against those windows' own unit time."""
         calls = float(self.host_calls.sum())
-        return float(self.host_ms.sum()) / calls if calls else None
+        if not calls or not self.unit_ms.size:
+            return None
+        drift = float(self.unit_ms.mean()) / self.marks_unit_ms if self.marks_unit_ms else 1.0
+        return drift * float(self.host_ms.sum()) / calls
 
     @property
     def stable(self) -> bool:
@@ -122,6 +126,7 @@ def pool(found: Sequence[tuple[ProcessSession, Costs, int]], unit: str) -> Measu
         host_calls=joined([c.table.host_calls[i] for _, c, i in running]),
         unit_ms=joined([c.time.ms for c in costs]),
         unit_source=next((c.time.source for c in costs if c.time.ms.size), "none"),
+        marks_unit_ms=most.marks_unit_ms,
         drift=max(drifts) if drifts else None,
         stretch=float(np.mean([c.stretch for c in costs])) if costs else 1.0,
         busy_ms=float(busy.mean()) if busy.size else None,

@@ -14,6 +14,7 @@ from awp_lint.detector.profiling.join import CallCosts, Executions
 from awp_lint.detector.profiling.timeline import Bools, Call, Cat, Ints, Links, Trace
 from awp_lint.detector.profiling.units import Spans
 
+CALL_WEIGHT = 2  # a runtime call costs the profiler about twice what an operator does
 SHARE = 0.95  # of the device work must come from the one thread
 _SLACK_NS = 3_000
 _LOOK_BACK = 64  # device work items that a wait may be waiting for
@@ -27,9 +28,9 @@ back another stream's work lies that it waits for (0: none). Times in ns."""
 class Program:
     """Steps in time order, as parallel lists; times in ns.
 
-    ``lead`` is the host's time before a step and ``events`` how many profiler events fell into it; ``busy`` what the
-    call itself takes when nothing blocks; ``target`` how many device work items back (0: the latest) a blocking call
-    waits for, -1 where it does not; ``work`` what it starts. ``call`` is the call's row in ``trace.calls``, -1 for
+    ``lead`` is the host's time before a step and ``events`` what the events in it weigh for the profiler; ``busy`` what
+    the call itself takes when nothing blocks; ``target`` how many device work items back (0: the latest) a blocking
+    call waits for, -1 where it does not; ``work`` what it starts. ``call`` is the call's row in ``trace.calls``, -1 for
     other steps. ``edges`` has ``(step, execution row, opens)`` of marks.
     """
 
@@ -119,11 +120,14 @@ def _steps(
 
 
 def _events(trace: Trace, thread: int, begin: Ints, finish: Ints, start: int) -> Ints:
-    """Profiler events of the thread that begin in each step's lead."""
-    host = (trace.thread == thread) & (trace.category >= Cat.CPU_OP) & (trace.category <= Cat.DRIVER)
-    times = trace.start[host]
+    """What the thread's events that begin in each step's lead weigh for the profiler; an operator weighs 1."""
     since = np.concatenate(([start], np.maximum.accumulate(finish)[:-1]))
-    return np.asarray(np.maximum(np.searchsorted(times, begin) - np.searchsorted(times, since), 0), np.int64)
+    total = np.zeros(begin.size, np.int64)
+    mine = trace.thread == thread
+    for category, weight in ((Cat.CPU_OP, 1), (Cat.RUNTIME, CALL_WEIGHT), (Cat.DRIVER, CALL_WEIGHT)):
+        times = trace.start[mine & (trace.category == category)]
+        total += weight * np.maximum(np.searchsorted(times, begin) - np.searchsorted(times, since), 0)
+    return total
 
 
 def _work(trace: Trace, links: Links, chosen: Ints) -> tuple[list[tuple[Work, ...]], dict[int, int]]:

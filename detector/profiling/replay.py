@@ -1,8 +1,12 @@
 """Run a traced program again without a finding: what would a unit take then?
 
-The host's time between calls is the traced one less what the profiler adds an event; device work keeps its duration; a
-wait ends when the work it waits for has ended. A saving is believed only where the unedited replay reproduces windows
-that were not used to fit the profiler's cost: the step's time, the gap ratio, and the time of the very statement.
+The host's time between calls is the traced one less what the profiler adds an event, at the host's usual speed; device
+work keeps its duration; a wait ends when the work it waits for has ended.
+
+Hosts drift: the same step can take half as long again a second later. The profiler's cost an event is therefore read
+from the fastest windows with and without it, and each slice's host speed is then set so that its step takes as long as
+the unprofiled one. That makes the step's time a weak test; a saving is believed only where the unedited replay also
+reproduces what was not fitted: the gap ratio, and the time of the very statement in the marks-only windows.
 """
 
 from __future__ import annotations
@@ -13,15 +17,17 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from awp_lint.detector.finding import Event, RootCause
-from awp_lint.detector.profiling.program import Program, Work
-from awp_lint.detector.profiling.timeline import Floats
+from awp_lint.detector.profiling.program import CALL_WEIGHT, Program, Work
 
 GATE_STEP = 0.05  # relative error of the step's time
 GATE_GAP = 0.05  # absolute error of the gap ratio
 GATE_MARK = 0.10  # relative error of a statement's time, or …
 GATE_MARK_MS = 0.05  # … absolute, whichever is larger
 REPEATS = 4
-MAX_COST_NS = 6_000.0  # an event costs the profiler less than this on any host
+MAX_COST_NS = 5_000.0  # an operator costs the profiler less than this on any host
+USUAL_COST_NS = 1_500.0  # where the host's time does not show in the step
+MAX_SCALE = 4.0  # a host is not slower (or faster) than this beside its usual speed
+MATTERS = 0.10  # of the unit: what it must change by before something can be read from it
 LEAST = 0.1  # of a stretch of host time that remains however much the profiler is said to have added
 LAUNCH_NS = 10_000  # host time of the one launch that stands for many
 
@@ -49,13 +55,21 @@ class Outcome:
 NOTHING = Edit()
 
 
-def run(program: Program, cost_ns: float, edit: Edit = NOTHING) -> Outcome:
-    """Replay a program whose profiler adds ``cost_ns`` an event.
+@dataclass(frozen=True, slots=True)
+class Host:
+    """What the profiler adds an operator, ns, and what the host's remaining time is multiplied by."""
+
+    cost_ns: float = 0.0
+    scale: float = 1.0
+
+
+def run(program: Program, host: Host, edit: Edit = NOTHING) -> Outcome:
+    """Replay a program on a host.
 
     The units are run once and then three times more, and only what the three add is counted: an emptying queue at the
     end is in both figures, an overlap of one unit with the next is not lost.
     """
-    lead, busy, target, work = _edited(program, cost_ns, edit)
+    lead, busy, target, work = _edited(program, host, edit)
     answer = program.answer
     edge_at: dict[int, list[tuple[int, bool]]] = {}
     for step, row, opens in program.edges:
@@ -97,14 +111,15 @@ def run(program: Program, cost_ns: float, edit: Edit = NOTHING) -> Outcome:
 
 
 def _edited(
-    program: Program, cost_ns: float, edit: Edit
+    program: Program, host: Host, edit: Edit
 ) -> tuple[list[float], list[float], list[int], list[tuple[Work, ...]]]:
+    cost, scale = host.cost_ns, host.scale
     lead = [
-        max(before - cost_ns * events, LEAST * before)
+        scale * max(before - cost * events, LEAST * before)
         for before, events in zip(program.lead, program.events, strict=True)
     ]
     busy = [
-        max(own - cost_ns, LEAST * own) if call >= 0 else 0.0
+        scale * max(own - CALL_WEIGHT * cost, LEAST * own) if call >= 0 else 0.0
         for own, call in zip(program.busy, program.call.tolist(), strict=True)
     ]
     target, work = list(program.target), list(program.work)
@@ -119,23 +134,34 @@ def _edited(
     return lead, busy, target, work
 
 
-def fit_cost(programs: Sequence[Program], unit_ms: float) -> float:
-    """The profiler's cost an event with which the programs take ``unit_ms`` a unit, in ns.
+def fit_cost(program: Program, unit_ms: float) -> float:
+    """The profiler's cost an event with which a program takes ``unit_ms`` a unit, in ns, within what is possible."""
+    least, most = run(program, Host(MAX_COST_NS)).unit_ms, run(program, Host()).unit_ms
+    if most - least < MATTERS * unit_ms:
+        return USUAL_COST_NS
+    return _bisect(lambda cost: -run(program, Host(cost)).unit_ms, -unit_ms, 0.0, MAX_COST_NS)
 
-    0 or the largest possible cost where no value does: then the gate decides.
+
+def fit_scale(program: Program, cost_ns: float, unit_ms: float) -> float:
+    """The host speed with which a program takes ``unit_ms`` a unit, within what is possible.
+
+    1 where the host hardly matters to the unit's time: then nothing can be read from it.
     """
-    low, high = 0.0, MAX_COST_NS
+    slow, fast = (run(program, Host(cost_ns, s)).unit_ms for s in (1.5, 0.67))
+    if slow - fast < MATTERS * unit_ms:
+        return 1.0
+    return _bisect(lambda scale: run(program, Host(cost_ns, scale)).unit_ms, unit_ms, 1 / MAX_SCALE, MAX_SCALE)
 
-    def mean(cost: float) -> float:
-        return float(np.mean([run(p, cost).unit_ms for p in programs]))
 
-    if mean(low) <= unit_ms:
+def _bisect(rising: Callable[[float], float], wanted: float, low: float, high: float) -> float:
+    """Where a rising function has the wanted value; the nearer end where it nowhere has."""
+    if rising(low) >= wanted:
         return low
-    if mean(high) >= unit_ms:
+    if rising(high) <= wanted:
         return high
-    for _ in range(12):
+    for _ in range(10):
         middle = (low + high) / 2
-        if mean(middle) > unit_ms:
+        if rising(middle) < wanted:
             low = middle
         else:
             high = middle
@@ -144,13 +170,14 @@ def fit_cost(programs: Sequence[Program], unit_ms: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """Fitted programs of a process. ``costs`` are the fitted cost and its lower and upper end, ns an event; ``errors``
-    names what the gate refuses (empty: it passed)."""
+    """Fitted programs of a process. ``hosts`` has for each program the fitted host and its lower and upper variant;
+    ``errors`` names what the gate refuses (empty: it passed); ``marks_ms`` the mean replayed duration of one execution
+    of each mark."""
 
     programs: tuple[Program, ...]
-    costs: tuple[float, float, float]
+    hosts: tuple[tuple[Host, Host, Host], ...]
     errors: tuple[str, ...]
-    marks_ms: dict[int, float]  # mark → mean replayed duration of one execution
+    marks_ms: dict[int, float]
 
     @property
     def passed(self) -> bool:
@@ -164,36 +191,39 @@ class Model:
 
 
 def fit(
-    programs: Sequence[Program], unit_ms: Floats, gap_ratio: float | None, mark_of: Callable[[Program], dict[int, int]]
+    programs: Sequence[Program],
+    unit_ms: float,
+    fastest_ms: float,
+    gap_ratio: float | None,
+    mark_of: Callable[[Program], dict[int, int]],
 ) -> Model | None:
-    """Fit the profiler's cost on every second slice and try it on the others; None with fewer than two slices.
+    """Fit the profiler's cost and each slice's host speed, and apply the gate; None with fewer than two slices.
 
-    ``mark_of`` gives the mark of each execution row of a program.
+    ``fastest_ms`` is the unit's time in the fastest unprofiled window; ``mark_of`` gives each execution row's mark.
     """
-    if len(programs) < 2 or not unit_ms.size:
+    if len(programs) < 2:
         return None
-    wanted = float(unit_ms.mean())
-    fitted, held = programs[0::2], programs[1::2]
-    cost = fit_cost(fitted, wanted)
-    single = [fit_cost([p], wanted) for p in fitted]
-    spread = float(np.std(single)) if len(single) > 1 else 0.2 * cost
-    outcomes = [run(p, cost) for p in held]
-    replayed = float(np.mean([o.unit_ms for o in outcomes]))
+    traced = [run(program, Host()).unit_ms for program in programs]
+    cost = fit_cost(programs[int(np.argmin(traced))], fastest_ms)
+    hosts = []
+    for program in programs:
+        variants = [Host(c, fit_scale(program, c, unit_ms)) for c in (cost, 0.5 * cost, min(1.5 * cost, MAX_COST_NS))]
+        hosts.append((variants[0], variants[1], variants[2]))
+    outcomes = [run(program, host[0]) for program, host in zip(programs, hosts, strict=True)]
     errors = []
-    if abs(replayed - wanted) > GATE_STEP * wanted:
-        errors.append(f"the replay takes {replayed:.3f} ms a unit where {wanted:.3f} ms were measured")
+    replayed = float(np.mean([o.unit_ms for o in outcomes]))
+    if abs(replayed - unit_ms) > GATE_STEP * unit_ms:
+        errors.append(f"the replay takes {replayed:.3f} ms a unit where {unit_ms:.3f} ms were measured")
     gap = float(np.mean([o.gap for o in outcomes]))
     if gap_ratio is not None and abs(gap - gap_ratio) > GATE_GAP:
         errors.append(f"the replay's gap ratio is {gap:.2f} where {gap_ratio:.2f} was measured")
     durations: dict[int, list[float]] = {}
-    for program, outcome in zip(held, outcomes, strict=True):
+    for program, outcome in zip(programs, outcomes, strict=True):
         marks = mark_of(program)
         for row, ms in outcome.marks.items():
             durations.setdefault(marks[row], []).append(ms)
-    return Model(
-        tuple(programs), (cost, max(0.0, cost - spread), cost + spread), tuple(errors),
-        {mark: float(np.mean(ms)) for mark, ms in durations.items()},
-    )  # fmt: skip
+    means = {mark: float(np.mean(ms)) for mark, ms in durations.items()}
+    return Model(tuple(programs), tuple(hosts), tuple(errors), means)
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,18 +241,13 @@ def saving(model: Model, edits: Callable[[int, Program], tuple[Edit, Edit, Edit]
     ``edits(number, program)`` gives the three. The interval runs from the careful form's low end to the generous form's
     high end.
     """
-    middle, low_cost, high_cost = model.costs
     gains: list[list[float]] = []
-    for number, program in enumerate(model.programs):
+    for number, (program, hosts) in enumerate(zip(model.programs, model.hosts, strict=True)):
         careful, plain, generous = edits(number, program)
-        bases = {cost: run(program, cost).unit_ms for cost in {middle, low_cost, high_cost}}
-        gains.append(
-            [
-                bases[middle] - run(program, middle, plain).unit_ms,
-                min(bases[c] - run(program, c, careful).unit_ms for c in (low_cost, high_cost)),
-                max(bases[c] - run(program, c, generous).unit_ms for c in (low_cost, high_cost)),
-            ]
-        )
+        base = [run(program, host).unit_ms for host in hosts]
+        least = min(base[n] - run(program, hosts[n], careful).unit_ms for n in (1, 2))
+        most = max(base[n] - run(program, hosts[n], generous).unit_ms for n in (1, 2))
+        gains.append([base[0] - run(program, hosts[0], plain).unit_ms, least, most])
     table = np.array(gains)
     rng = np.random.default_rng(0)
     rows = rng.integers(0, len(table), (draws, len(table)))

@@ -81,19 +81,32 @@ def _priced(finding: Finding, measured: Measured, on_host: bool) -> Evidence:
             saving = measured.whatif.saving(measured.mark, finding.mark.expects, finding.root_cause)
             return _replayed(finding, measured, saving, bound, threshold, what)
     if bound.low_ms >= threshold:
-        reason = what if on_host else f"{what}; {UPPER_BOUND}" + (f" ({refusal})" if refusal else "")
-        return _evidence(finding, measured, Verdict.CONFIRMED, reason, bound)
+        if on_host:
+            return _evidence(finding, measured, Verdict.CONFIRMED, what, bound)
+        reason = f"{what}; {UPPER_BOUND}" + (f" ({refusal})" if refusal else "")
+        verdict = Verdict.CONFIRMED if _host_bound(measured) else Verdict.UNATTRIBUTABLE
+        return _evidence(finding, measured, verdict, reason, bound)
     if measured.enough:
         return _evidence(finding, measured, Verdict.PRESENT_BUT_FREE, _free(what, bound, measured), bound)
     return _evidence(finding, measured, Verdict.UNATTRIBUTABLE, _few(measured))
+
+
+def _host_bound(measured: Measured) -> bool:
+    """Whether the device idles for most of the unit, so that the host's time is the unit's and a bound is close.
+
+    Where the device is busy a wait or a copy may only move: without a replay nothing is confirmed there.
+    """
+    return measured.busy_ms is not None and measured.busy_ms <= 0.5 * float(measured.unit_ms.mean())
 
 
 def _drifting(finding: Finding, measured: Measured, bound: Bound, threshold: float, what: str) -> Evidence:
     """The verdict of a run whose baselines disagree: only what holds whichever is right, and no saving."""
     drift = measured.drift or 0.0
     reason = f"{what}; the two baselines differ by {drift:.0%}: no saving is printed"
-    if drift < 0.5 and bound.low_ms >= threshold * (1 + drift) ** 2:
-        return _evidence(finding, measured, Verdict.CONFIRMED, f"{reason}; {UPPER_BOUND}")
+    close = not measured.gpu_seen or _host_bound(measured)
+    if drift < 0.5 and close and bound.low_ms >= threshold * (1 + drift) ** 2:
+        basis = f"; {UPPER_BOUND}" if measured.gpu_seen else ""
+        return _evidence(finding, measured, Verdict.CONFIRMED, reason + basis)
     if drift < 0.5 and measured.enough and bound.high_ms * (1 + drift) ** 2 < threshold:
         return _evidence(finding, measured, Verdict.PRESENT_BUT_FREE, reason)
     return _evidence(finding, measured, Verdict.UNATTRIBUTABLE, reason)

@@ -10,7 +10,7 @@ from awp_lint.detector.finding import Event, RootCause
 from awp_lint.detector.profiling import replay
 from awp_lint.detector.profiling.join import Executions
 from awp_lint.detector.profiling.program import Program
-from awp_lint.detector.profiling.timeline import Busy, Floats, Ints
+from awp_lint.detector.profiling.timeline import Busy, Ints
 
 MAX_SLICES = 8
 MAX_STEPS = 60_000  # over all slices: a replay is a walk over every step
@@ -87,13 +87,15 @@ class WhatIf:
         return replay.saving(self.model, edits)
 
 
-def whatif(slices: list[Slice], unit_ms: Floats, gap_ratio: float | None) -> WhatIf:
-    """Fit the slices, as many as the walk allows."""
+def whatif(slices: list[Slice], unit_ms: float, fastest_ms: float, gap_ratio: float | None) -> WhatIf:
+    """Fit the slices, as many as the walk allows. See :func:`replay.fit` for the times."""
     chosen: list[Slice] = []
     for one in slices[:MAX_SLICES]:
         if chosen and sum(len(s.program) for s in chosen) + len(one.program) > MAX_STEPS:
             break
         chosen.append(one)
     by_program = {id(s.program): s for s in chosen}
-    model = replay.fit([s.program for s in chosen], unit_ms, gap_ratio, lambda p: by_program[id(p)].mark_of())
+    model = replay.fit(
+        [s.program for s in chosen], unit_ms, fastest_ms, gap_ratio, lambda p: by_program[id(p)].mark_of()
+    )
     return WhatIf(chosen, model)

@@ -35,9 +35,12 @@ class Statement:
 
 @dataclass
 class Machine:
-    """Runs statements. ``event`` is what the profiler adds to the host an event."""
+    """Runs statements. ``event`` is what the profiler adds to the host an operator (a call costs twice that), ``drag``
+    what it multiplies the time of marked host work by, and ``speed`` how much slower the host is than usual."""
 
     event: float = 0.0
+    drag: float = 1.0
+    speed: float = 1.0
     trace: TraceBuilder | None = None
     session: SessionBuilder | None = None
     now: float = 0.0
@@ -49,19 +52,19 @@ class Machine:
         self.ticks.append(self.now)
         for statement in statements:
             opened = self.now
-            self.now += statement.host
+            self.now += statement.host * self.speed * (self.drag if statement.finding else 1.0)
             for kernel in statement.kernels:
                 for op in range(statement.ops):
-                    self._op(statement.between / statement.ops, f"aten::op{op}")
+                    self._op(self.speed * statement.between / statement.ops, f"aten::op{op}")
                 start = max(self.now + LATENCY, self.free + BEHIND)
                 if self.trace is not None:
-                    self.trace.launch(self.now, CALL + self.event, start, kernel)
-                self.now += CALL + self.event
+                    self.trace.launch(self.now, CALL + 2 * self.event, start, kernel)
+                self.now += CALL + 2 * self.event
                 self.free = start + kernel
                 self.busy += kernel
             if statement.waits:
                 begun = self.now
-                self.now = max(self.now + POLL + self.event, self.free + ANSWER)
+                self.now = max(self.now + POLL + 2 * self.event, self.free + ANSWER)
                 if self.trace is not None:
                     self.trace.sync(begun, self.now - begun)
             if statement.finding and self.session is not None:
@@ -85,7 +88,13 @@ def truth(statements: list[Statement]) -> float:
 
 
 def profile_run(
-    statements: list[Statement], findings: list[Finding], folder: Path, event: float = 1.5, slices: int = 4
+    statements: list[Statement],
+    findings: list[Finding],
+    folder: Path,
+    event: float = 1.5,
+    slices: int = 4,
+    drag: float = 1.0,
+    speeds: tuple[float, ...] = (),
 ) -> Session:
     """Baseline, marks only, slices of six steps, baseline, as the agent would leave them."""
     session = SessionBuilder(findings)
@@ -95,6 +104,8 @@ def profile_run(
         traced = kind is WindowKind.TRACE
         machine = Machine(
             event=event if traced else 0.0,
+            drag=drag if traced else 1.0,
+            speed=speeds[number - 2] if traced and speeds else 1.0,
             trace=TraceBuilder() if traced else None,
             session=session if kind is not WindowKind.BASELINE else None,
             now=begin,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from simulated import Statement, profile_run, truth, without
 
 from awp_lint.detector.finding import Event, Evidence, Finding, RootCause, Verdict
 from awp_lint.detector.profiling.run import analyse
+from awp_lint.detector.profiling.session import Window, WindowKind
 
 
 def priced(statements: list[Statement], one: Finding, tmp_path: Path, event: float = 1.5) -> Evidence:
@@ -122,23 +124,46 @@ def test_the_profilers_cost_does_not_move_the_answer(tmp_path: Path, event: floa
 
 
 def test_a_replay_that_misses_the_step_is_refused(tmp_path: Path) -> None:
-    """Traced host time that no cost an event explains: the profiler slows down what has no events."""
+    """The device alone is busy for 4 ms a step; baselines of half that cannot be of the same program."""
     step = [
-        Statement(kernels=(3.0,) * 10, between=12.0),
+        Statement(kernels=(400.0,) * 10, between=12.0),
         Statement(host=400.0, finding="f20"),
-        Statement(host=3000.0),
         Statement(waits=True),
     ]
     session = profile_run(step, [HOST], tmp_path)
     process = session.processes[0]
-    slow = [(w if w.kind.value != "baseline" else _faster(w)) for w in process.windows]
-    process.windows = tuple(slow)
+    process.windows = tuple(w if w.kind is not WindowKind.BASELINE else _faster(w) for w in process.windows)
     found = analyse(session, [HOST]).evidence["f20"]
-    assert "not yet replayed (the replay takes" in found.reason
+    assert found.verdict is not Verdict.CONFIRMED
 
 
-def _faster(window):  # type: ignore[no-untyped-def]
-    from dataclasses import replace
-
+def _faster(window: Window) -> Window:
     ticks = tuple(window.start_ns + (t - window.start_ns) // 2 for t in window.ticks)
     return replace(window, ticks=ticks)
+
+
+def test_a_replay_that_misses_the_statement_is_refused(tmp_path: Path) -> None:
+    """The profiler slows this one statement down without any event in it: no fit can know."""
+    step = [
+        Statement(kernels=(3.0,) * 60, between=12.0),
+        Statement(host=400.0, finding="f20"),
+        Statement(waits=True),
+    ]
+    found = analyse(profile_run(step, [HOST], tmp_path, drag=3.0), [HOST]).evidence["f20"]
+    assert "not yet replayed (the replay gives the statement" in found.reason
+    assert found.host_ms == pytest.approx(0.4)  # as measured without the profiler
+
+
+def test_a_drifting_host(tmp_path: Path) -> None:
+    """Slices at different host speeds: the answer is that of the usual speed."""
+    step = [
+        Statement(kernels=(3.0,) * 60, between=12.0),
+        Statement(host=400.0, finding="f20"),
+        Statement(waits=True),
+    ]
+    gained = truth(step) - truth(without(step, "f20", host=0.0))
+    session = profile_run(step, [HOST], tmp_path, speeds=(1.0, 1.6, 1.3, 1.9))
+    found = analyse(session, [HOST]).evidence["f20"]
+    assert found.verdict is Verdict.CONFIRMED and found.predicted_saving is not None
+    assert found.predicted_saving.assumption.startswith("replay")
+    assert found.predicted_saving.ms == pytest.approx(gained / 1000, rel=0.1)
