@@ -9,8 +9,10 @@ never inside an operation.
 
 from __future__ import annotations
 
-from _thread import allocate_lock, get_ident
+from _thread import allocate_lock
 from typing import Any, Callable
+
+from awp_lint.detector.profiling.agent.life import Life
 
 
 class Errand:
@@ -22,7 +24,7 @@ class Errand:
     def __init__(
         self,
         do: Callable[[], None],
-        thread: int | None = None,
+        thread: Life | None = None,
         after: bool = False,
         due: Callable[[], bool] = lambda: True,
     ) -> None:
@@ -30,19 +32,17 @@ class Errand:
         self.thread = thread
         self.after = after
         self.due = due
-        self.by: int | None = None
         self.fault: Any = None
         self._once = allocate_lock()
         self._done = allocate_lock()
         self._done.acquire()
 
-    def suits(self, thread: int) -> bool:
+    def suits(self, thread: Life) -> bool:
         """Whether this thread is to run it, now; True is given to one thread only."""
-        return (self.thread is None or self.thread == thread) and self.due() and self._once.acquire(False)
+        return (self.thread is None or self.thread is thread) and self.due() and self._once.acquire(False)
 
     def run(self) -> None:
         """Make the call; what it raises is kept for the one who waits."""
-        self.by = get_ident()
         try:
             self.do()
         except BaseException as fault:

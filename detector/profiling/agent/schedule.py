@@ -11,12 +11,13 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from _thread import allocate_lock, get_ident, start_new_thread
+from _thread import allocate_lock, start_new_thread
 from time import perf_counter, time_ns
 from typing import Any
 
 from awp_lint.detector.profiling.agent.errand import Errand
 from awp_lint.detector.profiling.agent.files import Record
+from awp_lint.detector.profiling.agent.life import here
 from awp_lint.detector.profiling.agent.state import State
 from awp_lint.detector.profiling.agent.tracer import Tracer, Unavailable, torch_module, uses_cuda
 
@@ -104,7 +105,7 @@ class Schedule:
 
     def _end_own_slice(self) -> None:
         """In the thread that a slice records nobody else can end it, and it will not come to a safe point now."""
-        if self.tracer.running and self.tracer.thread == get_ident():
+        if self.tracer.running and self.tracer.thread is here():
             self.tracer.stop()
 
     # -- the thread --
@@ -246,7 +247,7 @@ class Schedule:
         while self.tracer.running and (seconds is None or perf_counter() - began < seconds):
             if errand.wait(0.005):
                 return True
-            if self.tracer.thread not in sys._current_frames():
+            if self.tracer.thread is None or self.tracer.thread.over:
                 break
             if perf_counter() > knock:
                 self.backend.knock()
@@ -312,28 +313,30 @@ class Schedule:
             passed = perf_counter() - began
             return passed > (max(seconds, 5.0) if self._ticking() and self._paced() - first < 2 else seconds)
 
-        def stop() -> None:
-            window["end_ns"] = time_ns()
-            self.tracer.stop()
-
-        errand = Errand(stop, self.tracer.thread, after=True, due=due)
+        errand = Errand(self.tracer.stop, self.tracer.thread, after=True, due=due)
         self.state.errand = errand
         try:
             while not errand.wait(0.005) and self.tracer.running:
-                if due() or self.tracer.thread not in sys._current_frames():
+                if due():
                     break
                 if self._give_way and self._give_way_now():
                     cut = "the program started a profiler"
                 self._wait(0.0)
             whole = self._end_slice(errand)
+            self._end_with_slice(window)
             done = self._paced() - first
             whole = whole and not cut and (not self._ticking() or done > 1)
             self._close(window, whole, cut or ("" if whole else "no whole unit fitted the slice"))
         except Stop:
             cut = self._stopping
             self._end_slice(errand, 2.0)
+            self._end_with_slice(window)
             self._close(window, False, self._stopping)
             raise
+
+    def _end_with_slice(self, window: dict[str, Any]) -> None:
+        if self.tracer.ended_ns > window["start_ns"]:
+            window["end_ns"] = self.tracer.ended_ns
 
     def _give_way_now(self) -> bool:
         self._give_way = False

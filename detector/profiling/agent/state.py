@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from _thread import get_ident
 from itertools import count
 from time import time_ns
 from typing import Any, Callable
 
 from awp_lint.detector.profiling.agent.errand import Errand
-from awp_lint.detector.profiling.agent.files import Record
+from awp_lint.detector.profiling.agent.files import Record, script
+from awp_lint.detector.profiling.agent.life import here
 from awp_lint.detector.profiling.agent.plan import AgentMark, Plan
 from awp_lint.detector.profiling.agent.ring import Reached, Ring
 
@@ -27,6 +27,8 @@ class State:
         self.other_copies: dict[int, str] = {}
         self.differs: set[str] = set()
         self.cwd = os.getcwd()
+        main = script()
+        self.main = os.path.join(self.cwd, main) if main else ""  # may be a link of another name
         self.forward: Any | None = None
         self.errand: Errand | None = None  # what the schedule waits for a thread of the program to do
         self.reset()
@@ -47,7 +49,7 @@ class State:
 
     def marks_of(self, filename: str) -> bool | list[AgentMark]:
         """The marks that lie in a file as its code objects name it, or False."""
-        if os.path.basename(filename) not in self.plan.names:
+        if os.path.basename(filename) not in self.plan.names and os.path.join(self.cwd, filename) != self.main:
             return False
         path = os.path.realpath(os.path.join(self.cwd, filename))
         marks = self.plan.by_path.get(path)
@@ -90,7 +92,7 @@ class State:
     def safe_point(self, after: bool = False) -> None:
         """A thread of the program is between two operations here; let it do what is asked, if it is the one."""
         errand = self.errand
-        if errand is not None and errand.after is after and errand.suits(get_ident()):
+        if errand is not None and errand.after is after and errand.suits(here()):
             self.errand = None  # first: the one who waits may bring the next at once
             errand.run()
 

@@ -113,11 +113,13 @@ class Tracer:
             return
         disable: Any = sys.modules["torch"].autograd._disable_profiler
         began = perf_counter_ns()
-        self.running = False
         self.ended_ns = time_ns()
         if self.thread is not None:
             self.thread.at_end = None
-        self._result = disable()
+        try:
+            self._result = disable()
+        finally:
+            self.running = False
         self.record.stall("profiler stop", perf_counter_ns() - began)
 
     def _thread_ends(self) -> None:
@@ -137,6 +139,8 @@ class Tracer:
 
     def abandon(self) -> None:
         """The thread of the slice is gone or stuck, and nobody else may stop it."""
+        if self.thread is not None:
+            self.thread.at_end = None
         self.running = False
         self._result = None
 

@@ -19,6 +19,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -64,14 +65,17 @@ class Both:
     seconds: tuple[float, float] = (0.0, 0.0)
     extra: dict[str, object] = field(default_factory=dict)
 
-    def same(self, *numbers: str) -> None:
-        """Nobody could tell the runs apart by output and exit code, but for what ``numbers`` match (pids, ports)."""
+    def same(self, *numbers: str, drop: str = "") -> None:
+        """Nobody could tell the runs apart by output and exit code.
+
+        What ``numbers`` match (pids, ports, times) may differ, and what ``drop`` matches may be missing.
+        """
 
         def seen(ran: Ran) -> tuple[int, str, str]:
             texts = [ran.stdout, ran.stderr]
             for pattern in numbers:
                 texts = [re.sub(pattern, "N", text) for text in texts]
-            return ran.code, *texts
+            return ran.code, *(re.sub(drop, "", text) if drop else text for text in texts)
 
         for ours, plain in zip(seen(self.ours), seen(self.plain), strict=True):
             assert ours == plain
@@ -140,9 +144,10 @@ def run_both(
     runs[1].start([sys.executable, str(Path(__file__).with_name("driver.py")), str(job)])
     done = []
     try:
-        for run in runs:
-            if drive is not None:
-                drive(run.process, run.folder)
+        if drive is not None:
+            with ThreadPoolExecutor() as drivers:
+                for ended in [drivers.submit(drive, run.process, run.folder) for run in runs]:
+                    ended.result()
         for run in runs:
             done.append(run.finish(timeout))
     finally:
