@@ -99,7 +99,7 @@ class BatchAxisLoop(Rule):
         if view.regions(node) & IDLE or over_batches(node) or _branches(node):
             return
         rows = _rows(node, view)
-        if rows is None:
+        if rows is None or view.value(rows).rank == 1 or _rows_differ(node, view, file):
             return
         launches = [part for part in _parts(node, view) if _launches(part, view, file)]
         if len(launches) < 2 or _calls_modules(node, view):
@@ -125,6 +125,29 @@ def _branches(loop: ast.For) -> bool:
     """Control flow that differs from row to row, or rows that are collected: there may be no single call."""
     kinds = (ast.If, ast.While, ast.Try, ast.Break, ast.Continue, ast.Return, ast.Yield, ast.For, ast.With)
     return any(isinstance(part, kinds) for statement in loop.body for part in ast.walk(statement))
+
+
+def _rows_differ(loop: ast.For, view: FunctionView, file: FileView) -> bool:
+    """Whether a row's size depends on its data (masks, waits), or a pass needs what the one before left."""
+    bound: set[str] = set(target_names(loop.target))
+    for statement in loop.body:
+        for part in ast.walk(statement):
+            if isinstance(part, ast.AugAssign) and isinstance(part.target, ast.Name):
+                return True
+            if isinstance(part, ast.Slice) and any(names_in(b) & bound for b in (part.lower, part.upper) if b):
+                return True
+            if isinstance(part, ast.Subscript) and isinstance(part.slice, ast.Name):
+                value = view.value(part.slice)
+                if value.is_tensor and part.slice.id not in target_names(loop.target):
+                    return True
+            if isinstance(part, ast.Call) and view.parent(part) is not None:
+                fact = lookup(view.qualified(part.func) or "", file.target)
+                if fact is not None and fact.waits and fact.wait_condition in (None, "one-argument"):
+                    return True
+        if isinstance(statement, ast.Assign):
+            for target in statement.targets:
+                bound |= target_names(target)
+    return False
 
 
 def _rows(loop: ast.For, view: FunctionView) -> ast.expr | None:

@@ -34,6 +34,9 @@ _ADVICE = {
     "histc": "pass `min=` and `max=`",
     "bincount": "use `scatter_add_` into a tensor of known size",
     "is_nonzero": "keep the decision on the device (`torch.where`)",
+    "Categorical": "pass `validate_args=False`, or sample with `torch.multinomial`",
+    "Normal": "pass `validate_args=False`, or sample with `torch.randn_like`",
+    "Bernoulli": "pass `validate_args=False`, or sample with `torch.bernoulli`",
     "pack_padded_sequence": "pass the lengths as a host tensor and keep the padded form",
 }
 
@@ -49,7 +52,7 @@ class HiddenSyncCall(Rule):
     mark = MarkKind.CALL
     words = (
         b"equal", b"allclose", b"bincount", b"histc", b"one_hot", b"is_nonzero", b"linalg", b"nms", b"pack_padded",
-        b"pad_packed", b"lstsq",
+        b"pad_packed", b"lstsq", b"Categorical", b"Normal", b"Bernoulli", b"Gumbel",
     )  # fmt: skip
     nodes = (ast.Call,)
 
@@ -116,11 +119,7 @@ class HiddenSyncCall(Rule):
         if dotted is None or not dotted.startswith(("torch.", "torchvision.")):
             return
         fact = lookup(dotted, file.target)
-        if fact is None or not fact.waits or "collective" in fact.effects:
-            return
-        if fact.wait_condition == "no-classes" and _classes_given(node):
-            return
-        if fact.wait_condition == "no-range" and argument(node, 3, "max") is not None:
+        if fact is None or not fact.waits or "collective" in fact.effects or not _met(fact.wait_condition, node):
             return
         source = (
             node.func.value if dotted.startswith("torch.Tensor.") and isinstance(node.func, ast.Attribute) else None
@@ -143,6 +142,16 @@ class HiddenSyncCall(Rule):
         )
 
 
-def _classes_given(call: ast.Call) -> bool:
-    classes = argument(call, 1, "num_classes")
-    return classes is not None and ast.unparse(classes) != "-1"
+def _met(condition: str | None, call: ast.Call) -> bool:
+    """Whether the call waits under a condition of the facts; other conditions are other rules' business."""
+    if condition is None:
+        return True
+    if condition == "no-classes":
+        classes = argument(call, 1, "num_classes")
+        return classes is None or ast.unparse(classes) == "-1"
+    if condition == "no-range":
+        return argument(call, 3, "max") is None
+    if condition == "validated":
+        checked = argument(call, None, "validate_args")
+        return isinstance(call.func, ast.Name | ast.Attribute) and callee(call)[:1].isupper() and checked is None
+    return False
