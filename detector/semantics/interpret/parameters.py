@@ -16,7 +16,6 @@ from awp_lint.detector.semantics.interpret.conventions import (
 from awp_lint.detector.semantics.interpret.machine import Machine
 from awp_lint.detector.semantics.values import UNKNOWN, Certainty, Device, DTypeClass, Kind, Reason, Value, make
 
-
 # What these are given lives where the model is: their call sites say no more.
 _FED_BY_MODELS = (".forward", ".__call__")
 
