@@ -50,7 +50,8 @@ class Rule:
 
     ``confidence`` caps what its findings get; ``cost_us`` is the base cost of one execution in microseconds (a data
     number that orders findings no run has priced); ``words`` are the byte strings of which a file must hold at least
-    one; ``over`` names the rules whose findings on the same place it absorbs.
+    one; ``over`` names the rules whose findings on the same place it absorbs. ``anywhere``: it finds something in
+    set-up code too, or is surer than low where nothing is known of the frequency; other rules are not asked there.
     """
 
     id: ClassVar[str]
@@ -63,6 +64,7 @@ class Rule:
     words: ClassVar[tuple[bytes, ...]]
     nodes: ClassVar[tuple[type[ast.AST], ...]]
     over: ClassVar[tuple[str, ...]] = ()
+    anywhere: ClassVar[bool] = False
 
     summary: ClassVar[str]  # one line, no full stop
     what: ClassVar[str]

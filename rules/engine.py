@@ -19,6 +19,7 @@ from awp_lint.rules.nodemap import Definition, Mismatch, first_line
 from awp_lint.rules.normal import digest, normal_form
 from awp_lint.rules.suppressions import Suppressions
 
+_LOOPS = (ast.For, ast.AsyncFor, ast.While, ast.comprehension)
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.Module)
 
 # How many times a level repeats, for order only: no figure made from these is ever shown.
@@ -71,7 +72,10 @@ def run_rules(file: FileView, rules: Sequence[Rule], confidence: Confidence = Co
     hits: list[_Hit] = []
     if wanted:
         for view in file.functions():
-            hits.extend(_walk(view, file, wanted, problems))
+            served = _may_be_served(view, confidence)
+            chosen = wanted if served else [rule for rule in wanted if rule.anywhere]
+            if chosen:
+                hits.extend(_walk(view, file, chosen, problems))
     hits = [hit for hit in hits if hit.candidate.confidence.order >= confidence.order]
     hits = _one_per_place(hits)
     hits.sort(key=lambda hit: (hit.candidate.node.lineno, hit.candidate.node.col_offset, hit.rule.id))
@@ -88,6 +92,24 @@ def run_rules(file: FileView, rules: Sequence[Rule], confidence: Confidence = Co
         unused=tuple(unused),
         unmapped=run.unmapped,
     )
+
+
+def _may_be_served(view: FunctionView, confidence: Confidence) -> bool:
+    """Whether the definition holds code that runs for requests; unknown counts where low confidence is wanted."""
+    frequency = view.frequency(view.node)
+    if not frequency.known:
+        return confidence is Confidence.LOW
+    if frequency.path:
+        return True
+    return any(view.frequency(_inside(loop)).path for loop in view.nodes(*_LOOPS))
+
+
+def _inside(loop: ast.AST) -> ast.AST:
+    """A node that runs once a pass of the loop."""
+    if isinstance(loop, ast.comprehension):
+        return loop.target
+    assert isinstance(loop, ast.For | ast.AsyncFor | ast.While)
+    return loop.body[0]
 
 
 def _walk(view: FunctionView, file: FileView, rules: Sequence[Rule], problems: list[Problem]) -> Iterator[_Hit]:

@@ -202,6 +202,20 @@ class CallGraph:
             return (node,)
         return tuple(edge.target for edge in self.edges[node])
 
+    def calling_files(self) -> dict[int, set[int]]:
+        """For each function the files whose calls may run it."""
+        count = len(self.index.functions)
+        found: dict[int, set[int]] = {}
+        above: dict[int, set[int]] = {}
+        for gid in range(count):
+            file = self.index.function_file[gid]
+            for edge in self.edges[gid]:
+                (found if edge.target < count else above).setdefault(edge.target, set()).add(file)
+        for node in sorted(above):  # dispatch nodes lead to functions only
+            for edge in self.edges[node]:
+                found.setdefault(edge.target, set()).update(above[node])
+        return found
+
     # by name -------------------------------------------------------------------------------------------------------
 
     def _by_name(self, gid: int, callee: Ref) -> tuple[int, ...]:

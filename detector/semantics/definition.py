@@ -46,27 +46,27 @@ class Definition:
         parents: dict[ast.AST, ast.AST] = {}
         by_type: dict[type[ast.AST], list[ast.AST]] = {}
         inner: list[FunctionNode] = []
-        stack: list[ast.AST] = []
-
-        def push(children: Sequence[ast.AST], parent: ast.AST) -> None:
-            for child in reversed(children):
-                parents[child] = parent
-                stack.append(child)
-
-        push(_own_children(self.node), self.node)
+        stack = _own_children(self.node)[::-1]
+        for child in stack:
+            parents[child] = self.node
         while stack:
             node = stack.pop()
-            kind = type(node)
+            kind = node.__class__
             known = by_type.get(kind)
             if known is None:
                 by_type[kind] = [node]
             else:
                 known.append(node)
-            if isinstance(node, _FUNCTIONS):
+            if kind in _FUNCTIONS:
+                assert isinstance(node, _FUNCTIONS)
                 inner.append(node)
-                push(_outer_children(node), node)
+                children = _outer_children(node)
             else:
-                push([child for child in ast.iter_child_nodes(node) if not isinstance(child, ast.expr_context)], node)
+                children = child_nodes(node)
+            if children:
+                for child in children:
+                    parents[child] = node
+                stack += children[::-1]
         return parents, by_type, inner
 
     @property
@@ -259,6 +259,35 @@ def _add_target(node: ast.expr, found: set[str]) -> None:
     elif isinstance(current, (ast.Tuple, ast.List)):
         for element in current.elts:
             _add_target(element, found)
+
+
+def child_nodes(node: ast.AST) -> list[ast.AST]:
+    """The nodes directly below, in field order; contexts and operators, which are shared objects, left out."""
+    kind = node.__class__
+    fields = _child_fields.get(kind)
+    if fields is None:
+        fields = _child_fields[kind] = tuple(name for name in kind._fields if name not in _LEAVES.get(kind, _LEAF))
+    found: list[ast.AST] = []
+    for name in fields:
+        value = getattr(node, name)
+        if value.__class__ is list:
+            found += [item for item in value if isinstance(item, ast.AST)]
+        elif isinstance(value, ast.AST):
+            found.append(value)
+    return found
+
+
+_LEAF = frozenset(
+    ("ctx", "op", "ops", "id", "attr", "arg", "name", "asname", "level", "kind", "conversion", "type_comment")
+)
+#: Where the usual names of leaf fields hold a node.
+_LEAVES: dict[type[ast.AST], frozenset[str]] = {
+    ast.Constant: frozenset(("value", "kind")),
+    ast.Global: frozenset(("names",)),
+    ast.Nonlocal: frozenset(("names",)),
+    **({ast.TypeAlias: frozenset(("type_params",))} if hasattr(ast, "TypeAlias") else {}),
+}
+_child_fields: dict[type[ast.AST], tuple[str, ...]] = {}
 
 
 def _position(node: ast.AST) -> tuple[int, int]:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from awp_lint.detector.semantics import regions
-from awp_lint.detector.semantics.definition import FunctionNode, parameter_names
+from awp_lint.detector.semantics.definition import FunctionNode, child_nodes, parameter_names
 from awp_lint.detector.semantics.facts import (
     CLS,
     GUARD_ONCE,
@@ -55,6 +55,7 @@ _STARTERS = frozenset(
 
 _MAX_DEPTH = 6  # of a Ref: longer chains are unknown
 
+_SILENT = (ast.Name, ast.Constant)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
@@ -614,9 +615,12 @@ class _Extractor:
                         stack.append(func.value)
                 elif type(func) is not ast.Name:
                     stack.append(func)
-                stack.extend(node.args)  # type: ignore[attr-defined]
+                for arg in node.args:  # type: ignore[attr-defined]
+                    if arg.__class__ not in _SILENT:
+                        stack.append(arg)
                 for keyword in node.keywords:  # type: ignore[attr-defined]
-                    stack.append(keyword.value)
+                    if keyword.value.__class__ not in _SILENT:
+                        stack.append(keyword.value)
             elif kind is ast.IfExp:
                 self.choice(node, f, loops, guard)  # type: ignore[arg-type]
             elif kind is ast.Lambda:
@@ -630,12 +634,7 @@ class _Extractor:
                 stack.append(node.value)  # type: ignore[attr-defined]
                 self.bind(node.target, self.ref(node.value, f), f)  # type: ignore[attr-defined]
             else:
-                for name in node._fields:
-                    child = getattr(node, name)
-                    if isinstance(child, ast.expr):
-                        stack.append(child)
-                    elif type(child) is list:
-                        stack.extend(item for item in child if isinstance(item, ast.expr))
+                stack += child_nodes(node)
         self.nodes += count
 
     def choice(self, node: ast.IfExp, f: _Function, loops: tuple[str, ...], guard: int) -> None:

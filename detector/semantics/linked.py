@@ -54,6 +54,7 @@ class Linked:
             (self.index.files[self.index.function_file[gid]].module, function.qualname, function.line): gid
             for gid, function in reversed(list(enumerate(self.index.functions)))
         }
+        self._callers: dict[int, set[int]] | None = None
         self._values = link_values(values, self, target=settings.target)
 
     # names and classes ---------------------------------------------------------------------------------------------
@@ -75,6 +76,14 @@ class Linked:
         entity = self.index.lookup(cls)
         gid = self.index.method(entity.number, name) if entity.kind == "class" else None
         return None if gid is None else self.index.qualified_function[gid]
+
+    def calling_modules(self, function: str) -> frozenset[str]:
+        """Modules that hold calls which may run the function."""
+        if self._callers is None:
+            self._callers = self.graph.calling_files()
+        gid = self.index.by_function.get(function)
+        files = self._callers.get(gid, ()) if gid is not None else ()
+        return frozenset(self.index.files[number].module for number in files)
 
     # values --------------------------------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
-from awp_lint.detector.semantics.definition import LoopNode
+from awp_lint.detector.semantics.definition import LoopNode, child_nodes
 from awp_lint.detector.semantics.view import Level, LoopKind
 
 #: What one iteration of a loop multiplies a frequency with; None: nothing that matters.
@@ -287,11 +287,15 @@ def _forever_kind(loop: ast.While) -> LoopKind:
 def _decodes(body: list[ast.stmt]) -> bool:
     """Whether the body picks a next token from scores and adds it to what was generated: a decode loop."""
     picks = grows = calls_model = False
-    for statement in body:
-        for node in ast.walk(statement):
-            if isinstance(node, ast.Call):
-                name = _called(node)
-                picks = picks or name in _PICKS
-                grows = grows or name in _GROWS
-                calls_model = calls_model or name in _MODELS
-    return picks and grows and calls_model
+    pending: list[ast.AST] = [*body]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, ast.Call):
+            name = _called(node)
+            picks = picks or name in _PICKS
+            grows = grows or name in _GROWS
+            calls_model = calls_model or name in _MODELS
+            if picks and grows and calls_model:
+                return True
+        pending += child_nodes(node)
+    return False

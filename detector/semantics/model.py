@@ -77,6 +77,8 @@ class FunctionModel:
     def __init__(self, file: FileModel, definition: Definition) -> None:
         self.file = file
         self.definition = definition
+        self._loop_kinds: dict[ast.AST, LoopKind] = {}
+        self._clocks: dict[ast.stmt, bool] = {}
 
     @property
     def path(self) -> str:
@@ -131,7 +133,10 @@ class FunctionModel:
     def loop_kind(self, loop: ast.AST) -> LoopKind:
         if not isinstance(loop, (ast.For, ast.AsyncFor, ast.While, ast.comprehension)):
             return LoopKind.UNKNOWN
-        return loop_kind(loop)
+        known = self._loop_kinds.get(loop)
+        if known is None:
+            known = self._loop_kinds[loop] = loop_kind(loop)
+        return known
 
     def assignments(self, name: str) -> Sequence[ast.stmt]:
         return self.definition.assignments(name)
@@ -210,7 +215,7 @@ class FunctionModel:
             return base
         if regions.made_once(self.definition.ancestors(node)):
             return Frequency((), base.certainty, base.chain)
-        return paths.inside(base, (loop_kind(loop) for loop in reversed(self.definition.loops(node))))
+        return paths.inside(base, (self.loop_kind(loop) for loop in reversed(self.definition.loops(node))))
 
     @cached_property
     def own_regions(self) -> Region:
@@ -226,14 +231,15 @@ class FunctionModel:
         qualified: Callable[[ast.expr], str | None] = self.names.qualified
         for child, parent in self.definition.ancestors(node):
             found |= regions.block_region(child, parent, qualified)
-        if not found & Region.TIMED and self._beside_clock(node):
-            found |= Region.TIMED
+        if not found & Region.TIMED and node is not self.definition.node:
+            statement = self.definition.statement(node)
+            if statement not in self._clocks:
+                self._clocks[statement] = self._beside_clock(statement)
+            if self._clocks[statement]:
+                found |= Region.TIMED
         return found
 
-    def _beside_clock(self, node: ast.AST) -> bool:
-        if node is self.definition.node:
-            return False
-        statement = self.definition.statement(node)
+    def _beside_clock(self, statement: ast.stmt) -> bool:
         above = self.definition.parent(statement) or self.definition.node
         for name in ("body", "orelse", "finalbody"):
             block = getattr(above, name, None)

@@ -35,6 +35,7 @@ class EagerAttention(Rule):
     event = Event.LAUNCHES
     mark = MarkKind.CALL
     words = (b"attn_implementation", b"use_flash", b"enable_flash", b"enable_xformers")
+    anywhere = True
     nodes = (ast.Call,)
 
     summary = "a model is built with the unfused implementation of attention"

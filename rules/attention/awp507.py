@@ -22,6 +22,7 @@ class CacheOff(Rule):
     event = Event.LAUNCHES
     mark = MarkKind.CALL
     words = (b"use_cache",)
+    anywhere = True
     nodes = (ast.Call,)
 
     summary = "generation runs without a KV cache"

@@ -25,6 +25,7 @@ class Fp32Load(Rule):
     event = Event.NONE
     mark = MarkKind.CALL
     words = (b"from_pretrained",)
+    anywhere = True
     nodes = (ast.Call,)
 
     summary = "weights are loaded in fp32 and cast to half precision afterwards"
