@@ -13,7 +13,7 @@ from awp_lint.detector.profiling.join import Executions, call_costs, executions,
 from awp_lint.detector.profiling.program import build
 from awp_lint.detector.profiling.session import ProcessSession, WindowKind
 from awp_lint.detector.profiling.timeline import Bools, Busy, Call, Cat, Floats, Ints, Links, Trace, link, sanity
-from awp_lint.detector.profiling.whatif import MAX_STEPS, Slice, WhatIf, whatif
+from awp_lint.detector.profiling.whatif import SLICE_STEPS, Slice, WhatIf, whatif
 
 FIGURES = (
     "calls", "host", "launches", "waits", "blocked", "gpu", "copies", "h2d", "d2h", "d2d", "pageable", "known",
@@ -170,10 +170,13 @@ class _Joined:
 
 def _slice(joined: _Joined) -> Slice | None:
     found = joined.found
-    if joined.trace.calls.size > MAX_STEPS:
-        return None
     frequent = np.bincount(found.mark, minlength=1)[found.mark] > MAX_EXECUTIONS
-    program = build(joined.trace, joined.links, joined.costs, found, joined.spans, ~frequent)
+    spans = joined.spans
+    if spans.start.size:  # as many units as a replay can walk in reasonable time, and at least two
+        per_unit = joined.trace.calls.size / spans.start.size
+        kept = max(2, int(SLICE_STEPS / max(per_unit, 1)))
+        spans = units.Spans(spans.start[:kept], spans.end[:kept])
+    program = build(joined.trace, joined.links, joined.costs, found, spans, ~frequent)
     return Slice(program, found, joined.owner) if program is not None else None
 
 

@@ -23,12 +23,13 @@ GATE_STEP = 0.05  # relative error of the step's time
 GATE_GAP = 0.05  # absolute error of the gap ratio
 GATE_MARK = 0.10  # relative error of a statement's time, or …
 GATE_MARK_MS = 0.05  # … absolute, whichever is larger
-REPEATS = 4
+REPEATS = 3
 MAX_COST_NS = 5_000.0  # an operator costs the profiler less than this on any host
 USUAL_COST_NS = 1_500.0  # where the host's time does not show in the step
 MAX_SCALE = 4.0  # a host is not slower (or faster) than this beside its usual speed
 MATTERS = 0.10  # of the unit: what it must change by before something can be read from it
 LEAST = 0.1  # of a stretch of host time that remains however much the profiler is said to have added
+EVENT_NS = 1_000  # from the end of one stream's work to the start of another's that waits for it
 LAUNCH_NS = 10_000  # host time of the one launch that stands for many
 
 
@@ -66,53 +67,46 @@ class Host:
 def run(program: Program, host: Host, edit: Edit = NOTHING) -> Outcome:
     """Replay a program on a host.
 
-    The units are run once and then three times more, and only what the three add is counted: an emptying queue at the
-    end is in both figures, an overlap of one unit with the next is not lost.
+    The units are run once and then twice more, and only what the two add is counted: an emptying queue at the end is in
+    both figures, an overlap of one unit with the next is not lost.
     """
-    lead, busy, target, work = _edited(program, host, edit)
+    steps = list(zip(*_edited(program, host, edit), strict=True))
     answer = program.answer
-    edge_at: dict[int, list[tuple[int, bool]]] = {}
-    for step, row, opens in program.edges:
-        edge_at.setdefault(step, []).append((row, opens))
     now = 0.0
     ends = [0.0]
     lanes: dict[int, float] = {}
-    opened: dict[int, float] = {}
-    marks: dict[int, float] = {}
-    first = busy_first = busy_total = 0.0
+    begins: list[float] = []
+    first = worked = worked_first = 0.0
     for turn in range(REPEATS):
-        for step, before in enumerate(lead):
-            now += before
-            if step in edge_at:
-                for row, opens in edge_at[step]:
-                    if opens:
-                        opened[row] = now
-                    else:
-                        marks[row] = (now - opened[row]) / 1e6
-                continue
-            begun = now
-            now += busy[step]
-            for lane, took, latency, behind, back in work[step]:
-                start = max(begun + latency, lanes.get(lane, -1e18) + behind)
-                if 0 < back < len(ends):
-                    start = max(start, ends[-back] + 1_000)
-                lanes[lane] = start + took
-                ends.append(start + took)
-                busy_total += took
-            back = target[step]
-            if 0 <= back < len(ends):
-                now = max(now, ends[-1 - back] + answer)
+        begins = []
+        for lead, busy, back, work in steps:  # the loop that all the time goes into: no calls where a test will do
+            begun = now + lead
+            begins.append(begun)
+            now = begun + busy
+            for lane, took, latency, behind, other in work:
+                start = begun + latency
+                if lane in lanes and lanes[lane] + behind > start:
+                    start = lanes[lane] + behind
+                if 0 < other < len(ends) and ends[-other] + EVENT_NS > start:
+                    start = ends[-other] + EVENT_NS
+                end = lanes[lane] = start + took
+                ends.append(end)
+                worked += took
+            if 0 <= back < len(ends) and ends[-1 - back] + answer > now:
+                now = ends[-1 - back] + answer
         if turn == 0:
-            first, busy_first = max(now, max(lanes.values(), default=0.0)), busy_total
-    total = max(now, max(lanes.values(), default=0.0)) - first
-    units = (REPEATS - 1) * program.units
-    gap = max(0.0, 1.0 - (busy_total - busy_first) / total) if total > 0 else 0.0
-    return Outcome(total / units / 1e6, gap, marks)
+            first, worked_first = max(now, *lanes.values(), 0.0), worked
+    total = max(now, *lanes.values(), 0.0) - first
+    opened = {row: begins[step] for step, row, opens in program.edges if opens}
+    marks = {row: (begins[step] - opened[row]) / 1e6 for step, row, opens in program.edges if not opens}
+    gap = max(0.0, 1.0 - (worked - worked_first) / total) if total > 0 else 0.0
+    return Outcome(total / ((REPEATS - 1) * program.units) / 1e6, gap, marks)
 
 
 def _edited(
     program: Program, host: Host, edit: Edit
 ) -> tuple[list[float], list[float], list[int], list[tuple[Work, ...]]]:
+    """Lead, own time, target and work of every step, as the host and the edit have them."""
     cost, scale = host.cost_ns, host.scale
     lead = [
         scale * max(before - cost * events, LEAST * before)
@@ -139,7 +133,7 @@ def fit_cost(program: Program, unit_ms: float) -> float:
     least, most = run(program, Host(MAX_COST_NS)).unit_ms, run(program, Host()).unit_ms
     if most - least < MATTERS * unit_ms:
         return USUAL_COST_NS
-    return _bisect(lambda cost: -run(program, Host(cost)).unit_ms, -unit_ms, 0.0, MAX_COST_NS)
+    return _solve(lambda cost: -run(program, Host(cost)).unit_ms, -unit_ms, 0.0, MAX_COST_NS)
 
 
 def fit_scale(program: Program, cost_ns: float, unit_ms: float) -> float:
@@ -150,22 +144,29 @@ def fit_scale(program: Program, cost_ns: float, unit_ms: float) -> float:
     slow, fast = (run(program, Host(cost_ns, s)).unit_ms for s in (1.5, 0.67))
     if slow - fast < MATTERS * unit_ms:
         return 1.0
-    return _bisect(lambda scale: run(program, Host(cost_ns, scale)).unit_ms, unit_ms, 1 / MAX_SCALE, MAX_SCALE)
+    return _solve(lambda scale: run(program, Host(cost_ns, scale)).unit_ms, unit_ms, 1 / MAX_SCALE, MAX_SCALE)
 
 
-def _bisect(rising: Callable[[float], float], wanted: float, low: float, high: float) -> float:
-    """Where a rising function has the wanted value; the nearer end where it nowhere has."""
-    if rising(low) >= wanted:
+def _solve(rising: Callable[[float], float], wanted: float, low: float, high: float) -> float:
+    """Where a rising, nearly straight function has the wanted value; the nearer end where it nowhere has."""
+    at_low, at_high = rising(low) - wanted, rising(high) - wanted
+    if at_low >= 0:
         return low
-    if rising(high) <= wanted:
+    if at_high <= 0:
         return high
-    for _ in range(10):
-        middle = (low + high) / 2
-        if rising(middle) < wanted:
-            low = middle
+    place = low
+    for _ in range(8):
+        place = low - at_low * (high - low) / (at_high - at_low)
+        value = rising(place) - wanted
+        if abs(value) < 0.001 * abs(wanted):
+            break
+        if value < 0:
+            low, at_low = place, value
+            at_high /= 2  # else one end would stay for ever
         else:
-            high = middle
-    return (low + high) / 2
+            high, at_high = place, value
+            at_low /= 2
+    return place
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,8 @@ from awp_lint.detector.profiling.program import Program
 from awp_lint.detector.profiling.timeline import Busy, Ints
 
 MAX_SLICES = 8
-MAX_STEPS = 60_000  # over all slices: a replay is a walk over every step
+SLICE_STEPS = 2_500  # of one slice
+MAX_STEPS = 20_000  # over all slices: a replay is a walk over every step
 
 
 @dataclass(frozen=True, slots=True)
