@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 
 from awp_lint.detector.semantics.interpret.machine import NONE, Args, Context, Keywords
@@ -49,8 +50,14 @@ def like(v: Value, dtype: DTypeClass | None = None, rank: int | None = None, fre
 def deferred(v: Value, operation: str) -> Value:
     """UNKNOWN, or a reference to what an operation gives on a value that only the linker will know."""
     if v.kind is Kind.UNKNOWN and v.cls is not None and len(v.cls) < MAX_REFERENCE:
-        return make(Kind.UNKNOWN, cls=v.cls + operation)
+        return reference(v.cls + operation)
     return UNKNOWN
+
+
+@functools.lru_cache(maxsize=20_000)
+def reference(text: str) -> Value:
+    """The value of a deferred reference; the same text gives the same object."""
+    return make(Kind.UNKNOWN, cls=text)
 
 
 def placed(v: Value, device: Device, certainty: Certainty) -> Value:
