@@ -193,3 +193,19 @@ def test_sanity_finds_waits_that_do_not_wait(tmp_path: Path) -> None:
         builder.sync(1000.0 * row + 20, 30, "cudaDeviceSynchronize")
     trace = kineto.load(builder.write(tmp_path / "t.json"))
     assert any("return while earlier work" in reason for reason in timeline.sanity(trace, timeline.link(trace)))
+
+
+def test_a_real_trace_of_a_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two decode steps on an H200 (torch 2.11, CUDA 13); the counts are those of the categories in the text."""
+    monkeypatch.setattr(kineto, "_row", None)  # all of it follows the layout: ``json`` reads no device or host event
+    trace = kineto.load(Path(__file__).parent / "data" / "h200_two_steps.json.gz")
+    counted = {cat: int((trace.category == cat).sum()) for cat in Cat}
+    assert counted[Cat.CPU_OP] == 1123 and counted[Cat.KERNEL] == 545 and counted[Cat.MEMCPY] == 8
+    assert counted[Cat.RUNTIME] == 516 and counted[Cat.DRIVER] == 48 and counted[Cat.SYNC] == 8
+    links = timeline.link(trace)
+    assert timeline.sanity(trace, links) == []
+    assert (links.call_of >= 0).all()
+    assert set(trace.thread[trace.calls].tolist()) == {trace.pid}
+    copies = {trace.names[i] for i in trace.name[trace.category == Cat.MEMCPY]}
+    assert "Memcpy HtoD (Pageable -> Device)" in copies
+    assert int(trace.size.max()) == 131072
