@@ -248,3 +248,83 @@ def test_long_elif_chain() -> None:
         lines += [f"    elif number == {number}:", "        y = x"]
     lines.append("    return y")
     assert result("\n".join(lines) + "\n").certainty is Certainty.UNKNOWN
+
+
+def test_statements_of_all_kinds() -> None:
+    body = (
+        "def f(x: Tensor, kind, data):\n"
+        "    with torch.no_grad(), torch.device('cuda'):\n"
+        "        made = torch.zeros(2)\n"
+        "    after = torch.zeros(2)\n"
+        "    try:\n"
+        "        y = x.cpu()\n"
+        "    except RuntimeError:\n"
+        "        y = x.to('cpu')\n"
+        "    finally:\n"
+        "        z = x.sum()\n"
+        "    match kind:\n"
+        "        case 'a':\n"
+        "            w = x\n"
+        "        case other:\n"
+        "            w = x * 2\n"
+        "    if (n := x.argmax()) is not None:\n"
+        "        pass\n"
+        "    while True:\n"
+        "        last = x.max()\n"
+        "        if last > 3:\n"
+        "            break\n"
+        "    return made, after, y, z, w, n, last\n"
+    )
+    items = result(body).items
+    assert items is not None
+    assert [item.device.value for item in items] == [
+        "accelerator", "host", "host", "ambient", "ambient", "ambient", "ambient",
+    ]  # fmt: skip
+
+
+def test_default_device() -> None:
+    body = "def f():\n    torch.set_default_device('cuda')\n    return torch.ones(2)\n"
+    assert result(body).device is Device.ACCELERATOR
+
+
+def test_generators_yield() -> None:
+    value = result("def f(x: Tensor):\n    for row in x:\n        yield row.cpu()\n")
+    assert value.kind is Kind.ITERATOR and value.element is not None and value.element.device is Device.HOST
+
+
+def test_tokenizer_output_follows_its_device() -> None:
+    body = "def f(tokenizer, text):\n    return tokenizer(text, return_tensors='pt')"
+    encoding = result(body + "\n")
+    assert encoding.kind is Kind.ENCODING and encoding.device is Device.HOST
+    assert result(body + ".to('cuda')['input_ids']\n").device is Device.ACCELERATOR
+    assert result(body + ".input_ids\n").device is Device.HOST
+    lists = result("def f(tokenizer, text):\n    return tokenizer(text)['input_ids']\n")
+    assert lists.kind is Kind.SEQUENCE
+
+
+def test_modules_move_in_place() -> None:
+    body = "def f(x: Tensor):\n    model = nn.Linear(2, 2)\n    {}\n    return model(torch.zeros(1, 2))\n"
+    assert result(body.format("pass")).device is Device.HOST
+    assert result(body.format("model.cuda()")).device is Device.ACCELERATOR
+    assert result(body.format("model = model.to('cuda').eval()")).device is Device.ACCELERATOR
+
+
+def test_collective_over_a_cpu_group_is_on_the_host() -> None:
+    body = (
+        "import torch.distributed as dist\n"
+        "def f(x: Tensor, cpu_group, device_group):\n"
+        "    dist.all_reduce(x, group={})\n"
+        "    return x\n"
+    )
+    assert result(body.format("cpu_group")).device is Device.HOST
+    assert result(body.format("device_group")).on_device
+
+
+def test_kernel_languages_are_not_python() -> None:
+    body = "import triton\n@triton.jit\ndef f(x: Tensor):\n    return x + 1\n"
+    assert result(body).kind is Kind.UNKNOWN
+
+
+def test_a_huge_definition_stops_at_its_budget() -> None:
+    body = "def f(x: Tensor):\n" + "    g(x)\n" * 30_000 + "    return x\n"
+    assert result(body).on_device

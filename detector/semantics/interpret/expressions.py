@@ -147,8 +147,11 @@ def _call(m: Machine, node: ast.Call) -> Value:
         _note(m, callee, receiver, function, operands, keywords)
     elif result.kind is Kind.TENSOR and not result.reasons:
         result = result.because(node.lineno, f"returned by {spell(function)}(...)")
-    if m.default_device is not None or callee.cls == "torch.set_default_device":
-        _set_default(m, callee, operands)
+    if callee.cls is not None and callee.kind is Kind.CALLABLE:
+        if callee.cls == "torch.set_default_device":
+            _set_default(m, operands)
+        elif callee.cls.startswith("torch.distributed.") and operands:
+            _collective(m, node, operands[0])
     return result
 
 
@@ -200,11 +203,19 @@ def _short(node: ast.expr) -> str:
     return text if isinstance(node, ast.Call | ast.Subscript) else f"({text})"
 
 
-def _set_default(m: Machine, callee: Value, operands: Args) -> None:
-    if callee.cls == "torch.set_default_device" and operands:
-        place = tensors.place(m, operands[0])
-        if place is not None:
-            m.default_device = make(Kind.DEVICE, place[0], certainty=place[1])
+def _set_default(m: Machine, operands: Args) -> None:
+    place = tensors.place(m, operands[0]) if operands else None
+    m.default_device = None if place is None else make(Kind.DEVICE, place[0], certainty=place[1])
+
+
+def _collective(m: Machine, node: ast.Call, v: Value) -> None:
+    """A collective over a CPU process group says that its tensor lives on the host."""
+    groups = [keyword.value for keyword in node.keywords if keyword.arg == "group"] or node.args[1:]
+    if v.kind is Kind.TENSOR and any(spell(group).endswith(_CPU_GROUPS) for group in groups):
+        store(m, node.args[0], make(Kind.TENSOR, Device.HOST, v.dtype, v.rank, certainty=Certainty.ASSUMED))
+
+
+_CPU_GROUPS = ("cpu_group", "gloo_group")
 
 
 def _mutate(m: Machine, target: ast.expr, v: Value, name: str, operands: Args) -> None:
