@@ -69,7 +69,7 @@ class SplitProjection(Rule):
         `split` of its output).
         """
     references = (
-        "https://huggingface.co/docs/diffusers/api/attnprocessor",
+        "huggingface/diffusers#9185 fused projections in attention processors",
         "https://docs.vllm.ai/en/latest/contributing/model/basic.html",
     )
     bad = """

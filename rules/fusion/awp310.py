@@ -11,6 +11,7 @@ from awp_lint.detector.finding import Confidence, Edit, Effect, Event, Fix, Root
 from awp_lint.detector.semantics.view import FileView, FunctionView, Region
 from awp_lint.rules.base import Candidate, Rule
 from awp_lint.rules.common import argument, callee, frequency_reason, short
+from awp_lint.rules.fusion.edits import insert_after
 from awp_lint.rules.nodemap import Definition
 
 _MERGES = re.compile(
@@ -129,8 +130,10 @@ class UnmergedLora(Rule):
             statement = definition.view.statement(found.call)
             if not isinstance(statement, ast.Expr) or statement.value is not found.call:
                 return None
-            owner = definition.text(found.owner)
-            edit = Edit(end, end, f"{definition.source.newline}{definition.indent(found.call)}{owner}.fuse_lora()")
+            below = insert_after(statement, f"{definition.text(found.owner)}.fuse_lora()", definition)
+            if below is None:
+                return None
+            edit = below
         return Fix(
             title="merge the adapter into the weights",
             safety=Safety.UNSAFE,

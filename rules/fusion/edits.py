@@ -58,6 +58,19 @@ def drop(statement: ast.stmt, definition: Definition) -> Edit | None:
     return Edit(first, last, "")
 
 
+def insert_after(statement: ast.stmt, code: str, definition: Definition) -> Edit | None:
+    """Put a statement on a line of its own below another; None where that one shares its line with more code."""
+    source = definition.source
+    end = definition.range(statement)[1]
+    stop = source.text.find("\n", end)
+    stop = len(source.text) if stop < 0 else stop
+    tail = source.text[end:stop].rstrip("\r")
+    if tail.strip() and not tail.strip().startswith("#"):
+        return None
+    place = end + len(tail)
+    return Edit(place, place, f"{source.newline}{definition.indent(statement)}{code}")
+
+
 def drops(statements: list[ast.stmt], definition: Definition) -> list[Edit] | None:
     """The edits that remove all of them, None where one cannot be removed."""
     edits = [drop(statement, definition) for statement in statements]

@@ -71,7 +71,7 @@ class GradTracking(Rule):
     references = (
         "https://docs.pytorch.org/docs/stable/generated/torch.autograd.grad_mode.inference_mode.html",
         "https://docs.pytorch.org/docs/stable/notes/autograd.html#locally-disabling-gradient-computation",
-        "mindee/doctr#1252 inference mode in predictors",
+        "mindee/doctr#1323 inference mode in predictors",
     )
     bad = """
         import torch

@@ -7,11 +7,12 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from awp_lint.detector.finding import Confidence, Edit, Effect, Event, Fix, RootCause, Safety
+from awp_lint.detector.finding import Confidence, Effect, Event, Fix, RootCause, Safety
 from awp_lint.detector.semantics.values import Kind
 from awp_lint.detector.semantics.view import FileView, FunctionView, Region
 from awp_lint.rules.base import Candidate, Rule
 from awp_lint.rules.common import argument, callee, frequency_reason
+from awp_lint.rules.fusion.edits import insert_after
 from awp_lint.rules.nodemap import Definition
 from awp_lint.rules.precision.modes import TRAINS
 
@@ -131,16 +132,13 @@ class TrainingMode(Rule):
         model = candidate.data
         if not isinstance(model, _Model):
             return None
-        source = definition.source
-        end = definition.range(model.built)[1]
-        line_end = end + len(source.text[end:].split("\n", 1)[0].rstrip("\r"))
-        tail = source.text[end:line_end].strip()
-        if tail and not tail.startswith("#"):
+        edit = insert_after(model.built, f"{model.text}.eval()", definition)
+        if edit is None:
             return None
         return Fix(
             title=f"put `{model.text}` into eval mode",
             safety=Safety.UNSAFE,
-            edits=(Edit(line_end, line_end, f"{source.newline}{definition.indent(model.built)}{model.text}.eval()"),),
+            edits=(edit,),
             effects=(Effect.NUMERICS, Effect.RNG),
         )
 
