@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple, Protocol
 
 from awp_lint.detector.semantics.coding import Coded, decode
-from awp_lint.detector.semantics.interpret import objects, tensors
+from awp_lint.detector.semantics.interpret import calls, objects, tensors
 from awp_lint.detector.semantics.interpret.classes import instance
 from awp_lint.detector.semantics.interpret.machine import Context
 from awp_lint.detector.semantics.interpret.references import decode as arguments
@@ -414,7 +414,7 @@ def _step(context: Context, v: Value, operation: str, detail: str) -> Value:
         return objects.attribute(context, v, detail)
     if operation == "()":
         operands, keywords = arguments(detail)
-        return objects.call(context, v, operands, keywords)
+        return calls.call(context, v, operands, keywords)
     if operation == "[]":
         if detail == ":":
             return v
@@ -424,7 +424,7 @@ def _step(context: Context, v: Value, operation: str, detail: str) -> Value:
     if operation == "?":
         return tensors.compare(v, tensors.SCALAR) if v.kind is not Kind.UNKNOWN else UNKNOWN
     operands, keywords = arguments(detail)
-    return objects.method(context, v, operation, operands, keywords)
+    return calls.method(context, v, operation, operands, keywords)
 
 
 _ANSWERS: dict[str, Callable[[LinkedValues, str, str, int], Value | None]] = {

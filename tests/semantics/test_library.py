@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from awp_lint.detector.semantics.interpret.tensors import RULES as IMPLEMENTED
+from awp_lint.detector.semantics.interpret.results import RULES as IMPLEMENTED
 from awp_lint.detector.semantics.library import facts, lookup
 from awp_lint.detector.semantics.library.facts import FactError, parse, table
 from awp_lint.detector.semantics.values import DTypeClass

@@ -10,7 +10,9 @@ from __future__ import annotations
 import ast
 import contextlib
 
-from awp_lint.detector.semantics.interpret import expressions, tensors
+from awp_lint.detector.semantics.interpret import expressions as _expressions  # noqa: F401  registers its handlers
+from awp_lint.detector.semantics.interpret import invocations as _invocations  # noqa: F401  registers its handlers
+from awp_lint.detector.semantics.interpret import tensors
 from awp_lint.detector.semantics.interpret.machine import Budget, Machine, Table, evaluate
 from awp_lint.detector.semantics.interpret.parameters import bind_parameters
 from awp_lint.detector.semantics.interpret.statements import block
@@ -85,4 +87,4 @@ def device_code(m: Machine, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.L
     return False
 
 
-__all__ = ["Definition", "Table", "expressions", "interpret", "run"]
+__all__ = ["Definition", "Table", "interpret", "run"]

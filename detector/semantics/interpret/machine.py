@@ -12,6 +12,7 @@ from awp_lint.detector.semantics.values import UNKNOWN, Certainty, Device, Kind,
 from awp_lint.detector.semantics.view import Target
 
 MAX_DEPTH = 120  # nested expressions and statements; deeper code stays unknown
+MAX_ITEMS = 8  # of a list whose items are kept apart
 MAX_STEPS = 400_000  # expressions evaluated in one definition, loops counted each time round
 
 Env = dict[str, Value]
@@ -214,6 +215,14 @@ def merge(a: Env, b: Env) -> Env:
         elif other is not value:
             merged[name] = join(other, value)
     return merged
+
+
+def store(m: Machine, target: ast.expr, value: Value) -> None:
+    """Assign to a name or to ``self.x``; other targets keep no value of their own."""
+    if isinstance(target, ast.Name):
+        m.bind(target.id, value)
+    elif isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) and target.value.id == m.self_name:
+        m.bind("self." + target.attr, value)
 
 
 def expression(*types: type[ast.AST]) -> Callable[[Handler], Handler]:

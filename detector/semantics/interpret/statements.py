@@ -9,8 +9,7 @@ from typing import Any
 
 from awp_lint.detector.semantics.interpret import objects, tensors
 from awp_lint.detector.semantics.interpret.annotations import annotated
-from awp_lint.detector.semantics.interpret.expressions import spell, store
-from awp_lint.detector.semantics.interpret.machine import MAX_DEPTH, Env, Machine, evaluate, merge
+from awp_lint.detector.semantics.interpret.machine import MAX_DEPTH, Env, Machine, evaluate, merge, store
 from awp_lint.detector.semantics.interpret.narrowing import assume
 from awp_lint.detector.semantics.values import UNKNOWN, Certainty, Kind, Value, join, make
 
@@ -439,5 +438,3 @@ def _match(m: Machine, node: ast.Match) -> None:
 
 if hasattr(ast, "TypeAlias"):
     STATEMENTS[ast.TypeAlias] = _pass
-
-__all__ = ["assign", "block", "spell"]

@@ -1,0 +1,29 @@
+"""Expressions as a person wrote them, for the reasons of values."""
+
+from __future__ import annotations
+
+import ast
+
+
+def spell(node: ast.expr) -> str:
+    """A dotted chain as written; what is not a name is written out when it is short, else ``…``."""
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    parts.append(node.id if isinstance(node, ast.Name) else _short(node))
+    return ".".join(reversed(parts))
+
+
+_SHORT = 40  # characters of an expression that a reason repeats
+_SMALL = 12  # nodes of one that is worth writing out
+
+
+def _short(node: ast.expr) -> str:
+    for count, _ in enumerate(ast.walk(node)):
+        if count > _SMALL:
+            return "…"
+    text = ast.unparse(node)
+    if len(text) > _SHORT:
+        return "…"
+    return text if isinstance(node, ast.Call | ast.Subscript) else f"({text})"
