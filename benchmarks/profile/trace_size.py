@@ -53,9 +53,11 @@ for step in range(steps):
             records.opens.append(opens)
 ticks = tuple(base + int(step * period * 1000) for step in range(steps + 1))
 window = Window(WindowKind.TRACE, ticks[0], ticks[-1], ticks, path)
+later = tuple(t + 10**12 for t in ticks)
+baseline = Window(WindowKind.BASELINE, later[0], later[-1], later)
 planned = tuple(PlannedMark(i, f.id, f.path, "x", f.mark) for i, f in enumerate(findings))
 process = ProcessSession(77, 1, (), "3.12", "2.13", True, (), None, "monitoring", planned, {0: base, 1: base},
-                         frozenset((0, 1)), {}, (window,), records)
+                         frozenset((0, 1)), {}, (window, baseline), records)
 outcome = analyse(Session("", (), 0, base, base, (process,)), findings)
 print(time.perf_counter() - started)
 for name in ("f1", "f2"):

@@ -34,7 +34,6 @@ class MarkTable:
     host_ms: Floats
     host_calls: Floats
     seen: Ints
-    single: dict[int, list[Floats]]  # mark → duration of each execution in marks-only windows, ms
 
 
 @dataclass(slots=True)
@@ -80,7 +79,6 @@ def process_costs(process: ProcessSession, kind: str, load: Loader) -> Costs:
     parts: list[dict[str, Floats]] = []
     host_parts: list[tuple[Floats, Floats]] = []
     seen = np.zeros(count, np.int64)
-    single: dict[int, list[Floats]] = {}
     slices: list[Slice] = []
     marked_ms: list[Floats] = []
     facts = TraceFacts()
@@ -94,9 +92,6 @@ def process_costs(process: ProcessSession, kind: str, load: Loader) -> Costs:
         if window.kind is WindowKind.MARKS and (timed is None or id(window) in timed):
             host_parts.append(_host(found, spans, count))
             marked_ms.append(spans.ms)
-            for mark in np.unique(found.mark).tolist():
-                rows = found.mark == mark
-                single.setdefault(mark, []).append((found.close[rows] - found.open[rows]) / 1e6)
         elif window.kind is WindowKind.TRACE and window.trace is not None:
             try:
                 trace = load(window.trace)
@@ -109,9 +104,7 @@ def process_costs(process: ProcessSession, kind: str, load: Loader) -> Costs:
             if timed is not None and id(window) in timed and (one := _slice(joined)) is not None:
                 slices.append(one)
     figures = {name: _pool([p[name] for p in parts], count) for name in FIGURES}
-    table = MarkTable(
-        figures, _pool([h for h, _ in host_parts], count), _pool([c for _, c in host_parts], count), seen, single
-    )
+    table = MarkTable(figures, _pool([h for h, _ in host_parts], count), _pool([c for _, c in host_parts], count), seen)
     time = units.unit_time(process, kind)
     stretch = 1.0
     if not whole and time.ms.size and facts.unit_ms.size:

@@ -258,6 +258,22 @@ def saving(model: Model, edits: Callable[[int, Program], tuple[Edit, Edit, Edit]
     return Saving(point, min(low, point), max(high, point))
 
 
+def merge(edits: Sequence[Edit]) -> Edit:
+    """One edit that does what all do; where two change the same, the one that leaves less time holds."""
+    lead: dict[int, float] = {}
+    busy: dict[int, int] = {}
+    work: dict[int, tuple[Work, ...]] = {}
+    for edit in edits:
+        for step, factor in edit.lead.items():
+            lead[step] = min(factor, lead.get(step, 1.0))
+        for step, own in edit.busy.items():
+            busy[step] = min(own, busy.get(step, own))
+        for step, items in edit.work.items():
+            here = work.get(step, items)
+            work[step] = min(here, items, key=lambda found: sum(item[1] for item in found))
+    return Edit(lead, busy, frozenset[int]().union(*(edit.free for edit in edits)), work)
+
+
 @dataclass(frozen=True, slots=True)
 class Places:
     """Where a finding's executions lie in a program, by step numbers.

@@ -162,6 +162,7 @@ def _analyse(
     kind = units.unit_kind(session)
     processes = [(p, costs.process_costs(p, kind, load)) for p in session.processes]
     judged: dict[str, Evidence] = {}
+    measured: dict[str, evidence.Measured] = {}
     # An agent that failed saw nothing, which is not the same as nothing having run.
     failed = any(note.startswith("the agent could not start") for note in session.notes)
     watched = bool(processes) and not (failed and not any(p.reached for p in session.processes))
@@ -173,12 +174,14 @@ def _analyse(
         else:
             found = evidence.by_place(processes, os.path.realpath(finding.path), finding.mark)
             if found:
-                judged[finding.id] = verdicts.judge(finding, evidence.pool(found, kind))
+                measured[finding.id] = evidence.pool(found, kind)
+                judged[finding.id] = verdicts.judge(finding, measured[finding.id])
             else:
                 judged[finding.id] = verdicts.static_only("no mark was set for it in this run")
     profile = diagnosis.profile_object(session, processes, kind, telemetry)
     profile["overhead"]["tool_s"] = (profile["overhead"]["tool_s"] or 0.0) + time.monotonic() - started
     profile["load"] = session.load
+    profile["joint_saving"] = verdicts.joint_saving(findings, judged, measured)
     extra = extras.extra_findings(processes, findings, kind)
     notes = [*_notes(session), *extras.device_notes(telemetry)]
     return ProfileOutcome(judged, profile, extra, notes, session.exit_code)

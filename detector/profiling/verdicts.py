@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from awp_lint.detector.finding import Copies, Event, Evidence, Finding, PredictedSaving, Verdict
@@ -11,6 +12,7 @@ from awp_lint.detector.profiling.replay import Saving
 
 MIN_PCT = 1.0
 MIN_MS = 0.05
+REPLAY = "replay"
 UPPER_BOUND = "upper bound, not yet replayed"
 
 _ASSUMPTIONS = {
@@ -91,6 +93,38 @@ def _priced(finding: Finding, measured: Measured, on_host: bool) -> Evidence:
     return _evidence(finding, measured, Verdict.UNATTRIBUTABLE, _few(measured))
 
 
+def joint_saving(
+    findings: Sequence[Finding], judged: Mapping[str, Evidence], measured: Mapping[str, Measured]
+) -> dict[str, object] | None:
+    """What all confirmed findings gain together, by one replay; None where none was replayed.
+
+    ``{"ms", "pct", "steps": [{"id", "marginal_ms"}, …]}``, the dearest finding first. Only findings of one process are
+    joined, the one with the most of them.
+    """
+    groups: dict[int, list[tuple[Finding, Measured, float]]] = {}
+    for finding in findings:
+        evidence = judged.get(finding.id)
+        if evidence is None or evidence.verdict is not Verdict.CONFIRMED or evidence.predicted_saving is None:
+            continue
+        here = measured[finding.id]
+        if here.whatif is not None and evidence.predicted_saving.assumption.startswith(REPLAY):
+            groups.setdefault(id(here.whatif), []).append((finding, here, evidence.predicted_saving.ms))
+    if not groups:
+        return None
+    largest = max(groups, key=lambda number: len(groups[number]))
+    group = sorted(groups[largest], key=lambda entry: -entry[2])
+    first = group[0][1]
+    assert first.whatif is not None
+    wanted = [(here.mark, f.mark.expects, f.root_cause) for f, here, _ in group if f.mark is not None]
+    gains = first.whatif.joint(wanted)
+    marginal = [gain - before for gain, before in zip(gains, [0.0, *gains[:-1]], strict=True)]
+    return {
+        "ms": gains[-1],
+        "pct": 100 * gains[-1] / float(first.unit_ms.mean()),
+        "steps": [{"id": f.id, "marginal_ms": ms} for (f, _, _), ms in zip(group, marginal, strict=True)],
+    }
+
+
 def _host_bound(measured: Measured) -> bool:
     """Whether the device idles for most of the unit, so that the host's time is the unit's and a bound is close.
 
@@ -123,7 +157,7 @@ def _replayed(
     low = min(max(saving.low_ms, 0.0), point)
     predicted = PredictedSaving(
         point, 100 * point / unit_ms, 100 * low / unit_ms, 100 * high / unit_ms,
-        f"replay: {_ASSUMPTIONS[finding.mark.expects]}",
+        f"{REPLAY}: {_ASSUMPTIONS[finding.mark.expects]}",
     )  # fmt: skip
     if low >= threshold:
         verdict, reason = Verdict.CONFIRMED, what

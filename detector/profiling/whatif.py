@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -86,6 +87,17 @@ class WhatIf:
             return replay.edits_for(program, event, cause, self.slices[number].places(mark))
 
         return replay.saving(self.model, edits)
+
+    def joint(self, wanted: Sequence[tuple[int, Event, RootCause]]) -> list[float]:
+        """What a unit gains, ms, without the first mark, the first two, and so on: savings do not add up."""
+        assert self.model is not None
+        gains = np.zeros(len(wanted))
+        for one, hosts in zip(self.slices, self.model.hosts, strict=True):
+            base = replay.run(one.program, hosts[0]).unit_ms
+            edits = [replay.edits_for(one.program, e, c, one.places(m))[1] for m, e, c in wanted]
+            for count in range(1, len(edits) + 1):
+                gains[count - 1] += base - replay.run(one.program, hosts[0], replay.merge(edits[:count])).unit_ms
+        return [float(gain) / len(self.slices) for gain in gains]
 
 
 def whatif(slices: list[Slice], unit_ms: float, fastest_ms: float, gap_ratio: float | None) -> WhatIf:

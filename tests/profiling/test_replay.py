@@ -167,3 +167,22 @@ def test_a_drifting_host(tmp_path: Path) -> None:
     assert found.verdict is Verdict.CONFIRMED and found.predicted_saving is not None
     assert found.predicted_saving.assumption.startswith("replay")
     assert found.predicted_saving.ms == pytest.approx(gained / 1000, rel=0.1)
+
+
+def test_savings_do_not_add_up(tmp_path: Path) -> None:
+    """Two stretches of host work beside a device that is busy for longer than the host is without either."""
+    step = [
+        Statement(kernels=(40.0,) * 30, between=10.0),
+        Statement(host=700.0, finding="f20"),
+        Statement(host=600.0, finding="f21"),
+        Statement(waits=True),
+    ]
+    both = without(without(step, "f20", host=0.0), "f21", host=0.0)
+    gained = truth(step) - truth(both)
+    alone = sum(truth(step) - truth(without(step, f, host=0.0)) for f in ("f20", "f21"))
+    assert 0 < gained < 0.9 * alone
+    other = finding(21, "AWP202", Event.HOST, "/app/x.py", RootCause.SCHEDULING)
+    outcome = analyse(profile_run(step, [HOST, other], tmp_path), [HOST, other])
+    joint = outcome.profile["joint_saving"]
+    assert joint["ms"] == pytest.approx(gained / 1000, rel=0.06)
+    assert sum(entry["marginal_ms"] for entry in joint["steps"]) == pytest.approx(joint["ms"])
