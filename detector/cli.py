@@ -18,10 +18,16 @@ EXIT_ERROR = 2
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code; every error is one line on standard error."""
-    from awp_lint.detector.options import build_parser, check_combinations, split_command
+    from awp_lint.detector.options import build_parser, check_combinations, split_agent, split_command
 
     try:
-        own, command = split_command(sys.argv[1:] if argv is None else argv)
+        words = sys.argv[1:] if argv is None else argv
+        asleep = split_agent(words)
+        if asleep is not None:
+            from awp_lint.detector.profiling.attach import run_with_agent
+
+            run_with_agent(asleep)
+        own, command = split_command(words)
         options = build_parser().parse_args(own)
         check_combinations(options, command)
         from awp_lint.detector.commands import run

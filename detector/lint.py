@@ -19,6 +19,7 @@ from awp_lint.detector.project.source import Source
 from awp_lint.detector.reporting.report import Report
 
 if TYPE_CHECKING:
+    from awp_lint.detector.profiling.run import ProfileOutcome
     from awp_lint.detector.scan import ScanResult
 
 EXIT_CLEAN, EXIT_FINDINGS, EXIT_ERROR = 0, 1, 2
@@ -35,10 +36,8 @@ def lint(options: argparse.Namespace, settings: Settings, command: Sequence[str]
     profile: dict[str, Any] | None = None
     notes: tuple[str, ...] = ()
     exit_code: int | None = None
-    if command is not None:
-        from awp_lint.detector.profiling.run import profile_findings
-
-        outcome = profile_findings(findings, result.units, command, _run_options(options))
+    if command is not None or options.attach is not None:
+        outcome = _measured(options, command, findings, result)
         findings = [dataclasses.replace(f, evidence=outcome.evidence.get(f.id)) for f in findings]
         findings += outcome.extra_findings
         profile, notes, exit_code = outcome.profile, tuple(outcome.notes), outcome.exit_code
@@ -71,6 +70,19 @@ def lint(options: argparse.Namespace, settings: Settings, command: Sequence[str]
     if command is not None and options.propagate_exit and exit_code is not None:
         return exit_code if exit_code >= 0 else 128 - exit_code  # died of a signal: what a shell would say
     return _exit_code(options, report.counted, problems)
+
+
+def _measured(
+    options: argparse.Namespace, command: Sequence[str] | None, findings: Sequence[Finding], result: ScanResult
+) -> ProfileOutcome:
+    """What a run of the command, or of the program that runs already, says of the findings."""
+    if command is not None:
+        from awp_lint.detector.profiling.run import profile_findings
+
+        return profile_findings(findings, result.units, command, _run_options(options))
+    from awp_lint.detector.profiling.attach import profile_running
+
+    return profile_running(findings, result.units, options.attach, _run_options(options))
 
 
 def explain_finding(options: argparse.Namespace, settings: Settings, path: str, line: int) -> int:

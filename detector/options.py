@@ -43,6 +43,27 @@ def split_command(argv: Sequence[str]) -> tuple[list[str], list[str] | None]:
     return list(argv), None
 
 
+def split_agent(argv: Sequence[str]) -> list[str] | None:
+    """The command to be started with a dormant agent; None without ``--agent``.
+
+    Like ``--profile`` it ends our options. Raises :class:`UsageError` for ``--agent`` without a command, or with
+    anything before it.
+    """
+    for index, word in enumerate(argv):
+        if word in ("--", "--profile"):
+            break
+        if word == "--agent":
+            command = list(argv[index + 1 :])
+            if command[:1] == ["--"]:
+                command = command[1:]
+            if not command:
+                raise UsageError("--agent needs a command: awp-lint --agent python server.py")
+            if index:
+                raise UsageError("--agent only starts the command: paths and options go with --attach, later")
+            return command
+    return None
+
+
 def _ids(text: str) -> tuple[str, ...]:
     ids = tuple(part.strip().upper() for part in text.split(",") if part.strip())
     for name in ids:
@@ -139,6 +160,7 @@ def build_parser() -> argparse.ArgumentParser:
         metavar="JSON|@FILE",
         help="post this instead of a GET; several, or a file of JSON Lines, take turns",
     )
+    run.add_argument("--attach", metavar="PID", help="profile a program that runs: one started by awp-lint --agent CMD")
     run.add_argument("--include-deps", action="store_true", help="findings in libraries count too")
     run.add_argument("--propagate-exit", action="store_true", help="exit with the profiled command's code")
 
@@ -178,8 +200,15 @@ def check_combinations(options: argparse.Namespace, command: Sequence[str] | Non
         raise UsageError("--load runs a load of yours and --load-url sends one of ours: give one of them")
     if options.load_url is None and (options.rate is not None or options.load_body):
         raise UsageError("--rate and --load-body go with --load-url")
+    if options.attach is not None and command is not None:
+        raise UsageError("--profile starts a program and --attach profiles one that runs: give one of them")
     if command is None:
-        for name in ("ready_url", "ready_port", "load", "load_url"):
+        alone = (
+            ("ready_url", "ready_port")
+            if options.attach is not None
+            else ("ready_url", "ready_port", "load", "load_url")
+        )
+        for name in alone:
             if getattr(options, name) is not None:
                 raise UsageError(f"--{name.replace('_', '-')} goes with --profile")
     if options.warmup != "auto":

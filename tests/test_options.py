@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from awp_lint.detector.errors import UsageError
-from awp_lint.detector.options import build_parser, check_combinations, split_command
+from awp_lint.detector.options import build_parser, check_combinations, split_agent, split_command
 
 
 @pytest.mark.parametrize(
@@ -83,3 +83,28 @@ def test_load_options_that_cannot_be_meant(line: str, command: list[str] | None,
 def test_rates_that_are_none(value: str) -> None:
     with pytest.raises(UsageError):
         build_parser().parse_args(["--rate", value])
+
+
+@pytest.mark.parametrize(
+    ("line", "command"),
+    [
+        ("--agent python s.py --profile x", ["python", "s.py", "--profile", "x"]),
+        ("--agent -- python s.py -- a", ["python", "s.py", "--", "a"]),
+        ("src --profile python s.py --agent", None),
+        ("src --diff", None),
+        ("-- --agent", None),
+    ],
+)
+def test_a_command_for_the_dormant_agent(line: str, command: list[str] | None) -> None:
+    assert split_agent(line.split()) == command
+
+
+@pytest.mark.parametrize("line", ["--agent", "--agent --", "src --agent python s.py"])
+def test_an_agent_that_cannot_be_meant(line: str) -> None:
+    with pytest.raises(UsageError):
+        split_agent(line.split())
+
+
+def test_attach_and_profile_exclude_each_other() -> None:
+    with pytest.raises(UsageError, match="one of them"):
+        check_combinations(build_parser().parse_args(["--attach", "1"]), ["python"])

@@ -141,7 +141,7 @@ class _Child:
             self.process = subprocess.Popen(list(command), env=dict(env), close_fds=False)
         except OSError as fault:
             self._restore()
-            raise LaunchError(_why(command, fault)) from fault
+            raise LaunchError(start_error(command, fault)) from fault
 
     def _restore(self) -> None:
         for number, handler in self.previous.items():
@@ -158,7 +158,8 @@ class _Child:
             self._restore()
 
 
-def _why(command: Sequence[str], fault: OSError) -> str:
+def start_error(command: Sequence[str], fault: OSError) -> str:
+    """Why a command could not be started, in a line."""
     name = command[0] if command else ""
     if isinstance(fault, FileNotFoundError) and not shutil.which(name):
         return f"cannot start {name}: command not found"

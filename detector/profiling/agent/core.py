@@ -18,7 +18,8 @@ _agent: Agent | None = None
 class Agent:
     """Record, plan, back end and schedule of this process."""
 
-    def __init__(self, session: str) -> None:
+    def __init__(self, session: str, attached: int = 0) -> None:
+        self.attached = attached  # which run of a program that had begun before, from 1; 0 where it begins with us
         self.record = Record(session)
         self.record.born()
         self.plan = Plan(session)
@@ -26,6 +27,8 @@ class Agent:
         self.backend = self._choose()
         self.schedule = Schedule(self.state, self.backend, self.record)
         self.backend.start()
+        if attached and self.backend.name == "monitoring":
+            self.backend.take_running()
         if self.plan.names and self.plan.options.get("whole"):
             self.schedule.whole()
 
@@ -37,9 +40,13 @@ class Agent:
                 return monitor.Monitor(self.state)
             except RuntimeError as fault:
                 self.record.error("marks are compiled in instead", fault)
-        from awp_lint.detector.profiling.agent import compiled
+        if self.attached:
+            from awp_lint.detector.profiling.agent.attached import Attached
 
-        return compiled.Compiled(self.state)
+            return Attached(self.state, self.attached)
+        from awp_lint.detector.profiling.agent.compiled import Compiled
+
+        return Compiled(self.state)
 
     def _wake(self) -> None:
         self.schedule.begin()
@@ -50,7 +57,8 @@ class Agent:
             if not self.schedule.stop("the program ended"):
                 self.record.error("the schedule did not end within 5 s")
             self.backend.stop()
-            if self.schedule.phase != "waiting" or self.state.armed or self.state.other_copies or self.record.errors:
+            seen = self.state.armed or self.state.other_copies or self.record.errors
+            if seen or self.attached or self.schedule.phase != "waiting":
                 self.record.save(clean_exit=True, **facts(self.state, self.backend))
             self._write_executed()
         except BaseException as fault:
@@ -88,6 +96,11 @@ def start(session: str) -> None:
     """Called once, by the injected ``sitecustomize``."""
     global _agent
     if _agent is not None or not os.path.isdir(session):
+        return
+    if os.path.exists(os.path.join(session, "dormant")):
+        from awp_lint.detector.profiling.agent import dormant
+
+        dormant.start(session)
         return
     agent = _agent = Agent(session)
     atexit.register(agent.finish)
