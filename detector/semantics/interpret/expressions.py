@@ -29,7 +29,6 @@ _CONSTANTS: dict[type, Value] = {
 _STRING = make(Kind.STRING, constant=True, certainty=_PROVEN)
 _CUDA = make(Kind.STRING, Device.ACCELERATOR, constant=True, certainty=_PROVEN)
 _CPU = make(Kind.STRING, Device.HOST, constant=True, certainty=_PROVEN)
-_META = make(Kind.STRING, Device.UNKNOWN, constant=True, certainty=_PROVEN)
 _ACCELERATORS = frozenset({"cuda", "mps", "xpu", "npu", "hip", "xla", "tpu", "hpu", "auto", "musa", "mlu"})
 
 
