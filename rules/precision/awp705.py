@@ -39,8 +39,8 @@ class QuantisationCandidate(Rule):
         quantisation.
         """
     why = """
-        At small batch a decode step is bound by reading the weights once. Weights of half the width are read in half the
-        time, and leave memory for a longer cache or a larger batch.
+        At small batch a decode step is bound by reading the weights once. Weights of half the width are read in half
+        the time, and leave memory for a longer cache or a larger batch.
         """
     fine = """
         - Always, until a run shows it: whether the step is bound by memory depends on batch, model and device, and what

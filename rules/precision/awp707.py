@@ -35,8 +35,8 @@ class UnalignedHalfMatmul(Rule):
         precision.
         """
     why = """
-        Rows of half-precision matrices must start on 16 bytes for the fast loads of the tensor-core kernels. With an odd
-        width the library falls back to kernels with narrower loads, or pads by a copy.
+        Rows of half-precision matrices must start on 16 bytes for the fast loads of the tensor-core kernels. With an
+        odd width the library falls back to kernels with narrower loads, or pads by a copy.
         """
     fine = """
         - Small heads (ten classes), float32, widths from a configuration, which no file tells.

@@ -1,0 +1,51 @@
+"""AWP804 eager-engine."""
+
+from __future__ import annotations
+
+from awp_lint.detector.finding import Confidence, RootCause
+from awp_lint.rules.serving.enginerule import EngineRule
+
+
+class EagerEngine(EngineRule):
+    """A serving engine runs without CUDA graphs."""
+
+    id = "AWP804"
+    name = "eager-engine"
+    root_cause = RootCause.RUNTIME
+    confidence = Confidence.MEDIUM
+    words = (
+        b"enforce_eager",
+        b"disable_cuda_graph",
+        b"eager_mode",
+    )
+
+    effect = "runs every decode step without CUDA graphs"
+    advice = "remove it, or say in a comment why it is needed"
+
+    summary = "a serving engine runs without CUDA graphs"
+    what = """
+        `enforce_eager=True` (vLLM), `disable_cuda_graph=True` (SGLang), `eager_mode=True` (LMDeploy), `--cuda-graphs 0`
+        (TGI) and their command-line and file spellings, without a comment that gives a reason.
+        """
+    why = """
+        Every decode step then launches its kernels one by one from Python. At small batch the launches take longer than
+        the kernels, and the device idles in between.
+        """
+    fine = """
+        - A comment beside the setting that says why: a backend bug, memory, debugging. Shown at low confidence.
+        - Tests, benchmarks, debug branches.
+        """
+    safety = """
+        No automatic rewrite: remove the setting, and compare memory at start-up and the first requests.
+        """
+    references = ("https://docs.vllm.ai/en/latest/configuration/conserving_memory.html",)
+    bad = """
+        from vllm import LLM
+
+        llm = LLM(model="lm", enforce_eager=True)
+        """
+    good = """
+        from vllm import LLM
+
+        llm = LLM(model="lm")
+        """
