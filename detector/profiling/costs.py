@@ -11,7 +11,8 @@ from awp_lint.detector.profiling import units
 from awp_lint.detector.profiling.idle import CAUSES, HOST, SYNC, Gaps, gaps
 from awp_lint.detector.profiling.join import Executions, call_costs, executions, tally
 from awp_lint.detector.profiling.program import build
-from awp_lint.detector.profiling.session import ProcessSession, WindowKind
+from awp_lint.detector.profiling.regions import main_thread, unit_marks, with_units
+from awp_lint.detector.profiling.session import ProcessSession, Window, WindowKind
 from awp_lint.detector.profiling.timeline import Bools, Busy, Call, Cat, Floats, Ints, Links, Trace, link, sanity
 from awp_lint.detector.profiling.whatif import SLICE_STEPS, Slice, WhatIf, whatif
 
@@ -79,6 +80,7 @@ def process_costs(process: ProcessSession, kind: str, load: Loader) -> Costs:
     parts: list[dict[str, Floats]] = []
     host_parts: list[tuple[Floats, Floats]] = []
     seen = np.zeros(count, np.int64)
+    counting = unit_marks(process.marks, kind)
     slices: list[Slice] = []
     marked_ms: list[Floats] = []
     facts = TraceFacts()
@@ -86,19 +88,23 @@ def process_costs(process: ProcessSession, kind: str, load: Loader) -> Costs:
     for window in process.windows:
         if window.kind is WindowKind.BASELINE:
             continue
-        found = executions(process.records, window.start_ns, window.end_ns)
-        seen += np.bincount(found.mark, minlength=count)[:count]
         spans = units.spans(window, whole)
-        if window.kind is WindowKind.MARKS and (timed is None or id(window) in timed):
-            host_parts.append(_host(found, spans, count))
-            marked_ms.append(spans.ms)
-        elif window.kind is WindowKind.TRACE and window.trace is not None:
+        if window.kind is not WindowKind.TRACE or window.trace is None:
+            own = np.asarray(process.records.thread, np.int64)
+            found = _executions(process, counting, spans, window, main_thread(own, 0))
+            seen += np.bincount(found.mark, minlength=count)[:count]
+            if window.kind is WindowKind.MARKS and (timed is None or id(window) in timed):
+                host_parts.append(_host(found, spans, count))
+                marked_ms.append(spans.ms)
+        else:
             try:
                 trace = load(window.trace)
             except (OSError, ValueError) as error:
                 facts.problems.append(f"a trace slice cannot be read: {error}")
                 continue
             _name_threads(trace, window.threads)
+            found = _executions(process, counting, spans, window, main_thread(trace.thread[trace.calls], 0))
+            seen += np.bincount(found.mark, minlength=count)[:count]
             joined = _Joined(trace, found, spans)
             parts.append(_traced(joined, count, facts))
             if timed is not None and id(window) in timed and (one := _slice(joined)) is not None:
@@ -112,6 +118,13 @@ def process_costs(process: ProcessSession, kind: str, load: Loader) -> Costs:
     marked = np.concatenate(marked_ms) if marked_ms else np.empty(0)
     marks_unit_ms = float(marked.mean()) if marked.size else None
     return Costs(table, facts, time, stretch, _whatif(process, time, facts, slices), marks_unit_ms)
+
+
+def _executions(
+    process: ProcessSession, counting: frozenset[int], spans: units.Spans, window: Window, thread: int
+) -> Executions:
+    records = with_units(process.records, counting, spans, thread)
+    return executions(records, window.start_ns, window.end_ns)
 
 
 def _whatif(process: ProcessSession, time: units.UnitTime, facts: TraceFacts, slices: list[Slice]) -> WhatIf:

@@ -71,7 +71,7 @@ def build(
     thread = int(threads[np.argmax(counts)])
     acting = within & (trace.thread[calls] == thread) & ((links.work > 0) | (costs.blocked > 0))
     chosen = np.flatnonzero(acting)
-    edges = np.flatnonzero(marked & (executed.thread == thread) & (executed.open >= start) & (executed.close < end))
+    edges = np.flatnonzero(marked & (executed.thread == thread) & (executed.open >= start) & (executed.close <= end))
     begin, finish, row, edge = _steps(trace, chosen, spans, executed, edges)
     lead = np.maximum(begin - np.concatenate(([start], np.maximum.accumulate(finish)[:-1])), 0)
     works, first_of = _work(trace, links, chosen)

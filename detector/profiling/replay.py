@@ -30,6 +30,7 @@ MAX_SCALE = 4.0  # a host is not slower (or faster) than this beside its usual s
 MATTERS = 0.10  # of the unit: what it must change by before something can be read from it
 LEAST = 0.1  # of a stretch of host time that remains however much the profiler is said to have added
 EVENT_NS = 1_000  # from the end of one stream's work to the start of another's that waits for it
+OTHER_WORK_NS = 200_000  # host time between two calls that is not spent on launching
 LAUNCH_NS = 10_000  # host time of the one launch that stands for many
 
 
@@ -314,7 +315,9 @@ def edits_for(program: Program, event: Event, cause: RootCause, places: Places) 
         calls = dict.fromkeys((step for steps in places.inside for step in steps), 0)
         plain = Edit(lead=outside)
         return plain, plain, Edit(lead=outside, busy=calls)
-    half = {step: 1.0 - share / 2 for step, share in places.leads.items()}
+    # Launching goes on at a pace; a long stretch without any call is other work, which no graph or fusion takes away.
+    outside = {step: left for step, left in outside.items() if program.lead[step] < OTHER_WORK_NS}
+    half = {step: (1.0 + left) / 2 for step, left in outside.items()}
     busy: dict[int, int] = {}
     fused: dict[int, tuple[Work, ...]] = {}
     for steps in places.inside:

@@ -6,10 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from handmade import finding
+from handmade import finding, mark
 from simulated import Statement, profile_run, truth, without
 
-from awp_lint.detector.finding import Event, Evidence, Finding, RootCause, Verdict
+from awp_lint.detector.finding import Event, Evidence, Finding, MarkKind, RootCause, Verdict
 from awp_lint.detector.profiling.run import analyse
 from awp_lint.detector.profiling.session import Window, WindowKind
 
@@ -186,3 +186,20 @@ def test_savings_do_not_add_up(tmp_path: Path) -> None:
     joint = outcome.profile["joint_saving"]
     assert joint["ms"] == pytest.approx(gained / 1000, rel=0.06)
     assert sum(entry["marginal_ms"] for entry in joint["steps"]) == pytest.approx(joint["ms"])
+
+
+def test_loop_that_counts_the_units(tmp_path: Path) -> None:
+    """The finding lies on the step loop itself: all of a step's launches become one, its other host work stays."""
+    step = [
+        Statement(kernels=(3.0,) * 80, between=12.0),
+        Statement(host=500.0),
+        Statement(waits=True),
+    ]
+    once = [Statement(kernels=(240.0,), between=0.5, ops=1), *step[1:]]
+    gained = truth(step) - truth(once)
+    on_loop = finding(999, "AWP401", Event.LAUNCHES, "/app/x.py")
+    on_loop = replace(on_loop, mark=mark(999, Event.LAUNCHES, MarkKind.LOOP))
+    found = priced(step, on_loop, tmp_path)
+    assert found.verdict is Verdict.CONFIRMED and found.predicted_saving is not None
+    assert found.calls_per_unit == 1.0 and found.launches == 80
+    assert found.predicted_saving.ms == pytest.approx(gained / 1000, rel=0.1)
