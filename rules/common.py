@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Iterator, Sequence
 
 from awp_lint.detector.finding import Confidence
@@ -233,3 +234,16 @@ def loop_body(loop: ast.AST) -> Sequence[ast.AST]:
     if isinstance(loop, ast.For | ast.AsyncFor):
         return loop.body
     return [loop]
+
+
+def own_text(view: FunctionView, file: FileView) -> str:
+    """The source lines of a definition. ``ast.get_source_segment`` would split the whole file for every call."""
+    node = view.node
+    if isinstance(node, ast.Module) or node.end_lineno is None:
+        return file.text
+    return "\n".join(_lines(file.text)[node.lineno - 1 : node.end_lineno])
+
+
+@functools.lru_cache(maxsize=2)
+def _lines(text: str) -> list[str]:
+    return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")

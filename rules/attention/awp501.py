@@ -12,7 +12,7 @@ from awp_lint.detector.semantics.values import Device
 from awp_lint.detector.semantics.view import FileView, FunctionView, Region
 from awp_lint.rules.attention.pattern import Attention, find_attention
 from awp_lint.rules.base import Candidate, Rule
-from awp_lint.rules.common import frequency_reason, judge, lower, served_frequency, short
+from awp_lint.rules.common import frequency_reason, judge, lower, own_text, served_frequency, short
 
 if TYPE_CHECKING:
     from awp_lint.rules.nodemap import Definition
@@ -125,7 +125,7 @@ def _has_fused_twin(view: FunctionView, file: FileView) -> bool:
         return True
     if not _FUSED.search(file.text):
         return False
-    segment = ast.get_source_segment(file.text, view.node) or ""
+    segment = own_text(view, file)
     if _FUSED.search(segment):
         return True
     if view.class_name is None:

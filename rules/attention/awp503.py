@@ -16,6 +16,7 @@ from awp_lint.rules.common import (
     frequency_reason,
     lower,
     often,
+    own_text,
     served_frequency,
     short,
     sureness,
@@ -80,7 +81,7 @@ class ExpandedKv(Rule):
         if callee(node) != "scaled_dot_product_attention":
             return
         torch = file.target.torch
-        if (torch is not None and torch < (2, 5)) or "enable_gqa" in _own_text(view, file):
+        if (torch is not None and torch < (2, 5)) or "enable_gqa" in own_text(view, file):
             return
         key = argument(node, 1, "key")
         repeat = _repeat_of(key, view) if key is not None else None
@@ -103,10 +104,6 @@ class ExpandedKv(Rule):
             frequency=frequency,
             why=(f"its result is the key of the call in line {node.lineno}", *frequency_reason(frequency)),
         )
-
-
-def _own_text(view: FunctionView, file: FileView) -> str:
-    return ast.get_source_segment(file.text, view.node) or file.text
 
 
 def _repeat_of(key: ast.expr, view: FunctionView) -> ast.Call | None:

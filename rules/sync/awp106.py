@@ -10,7 +10,7 @@ from awp_lint.detector.finding import Confidence, Event, MarkKind, RootCause
 from awp_lint.detector.semantics.values import Certainty, Kind
 from awp_lint.detector.semantics.view import FileView, FunctionView
 from awp_lint.rules.base import Candidate, Rule
-from awp_lint.rules.common import callee, frequency_reason, hot_frequency, lower, often, short, sureness
+from awp_lint.rules.common import callee, frequency_reason, hot_frequency, lower, often, own_text, short, sureness
 
 _WHOLE_DEVICE = frozenset({
     "torch.cuda.synchronize", "torch.xpu.synchronize", "torch.mps.synchronize", "torch.accelerator.synchronize",
@@ -92,7 +92,7 @@ class ExplicitSynchronize(Rule):
         if frequency is None:
             return
         confidence = sureness(view, node, frequency)
-        relied_on = _RELIES.search(ast.get_source_segment(file.text, view.node) or file.text)
+        relied_on = _RELIES.search(own_text(view, file))
         if relied_on or owner.kind is Kind.STREAM:
             confidence = lower(confidence, Confidence.LOW)
         if frequency.certainty is Certainty.UNKNOWN:
