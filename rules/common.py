@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from awp_lint.detector.finding import Confidence
 from awp_lint.detector.semantics.values import Certainty, Device, Value
-from awp_lint.detector.semantics.view import Frequency, FunctionView, Level, Region
+from awp_lint.detector.semantics.view import FileView, Frequency, FunctionView, Level, Region
 
 #: Code that serves nobody: its cost is wanted or does not matter.
 IDLE = Region.TEST | Region.TRAINING | Region.TIMED | Region.DEBUG | Region.ERROR | Region.EXPORT
