@@ -211,6 +211,14 @@ def check_combinations(options: argparse.Namespace, command: Sequence[str] | Non
         for name in alone:
             if getattr(options, name) is not None:
                 raise UsageError(f"--{name.replace('_', '-')} goes with --profile")
+    if options.load_url is not None or options.ready_url is not None:
+        from awp_lint.detector.profiling.httpload import read_bodies
+        from awp_lint.detector.profiling.ready import split_url
+
+        for name in ("ready_url", "load_url"):
+            if getattr(options, name) is not None:
+                split_url(getattr(options, name), f"--{name.replace('_', '-')}")
+        read_bodies(options.load_body)
     if options.warmup != "auto":
         try:
             if float(options.warmup) < 0:

@@ -58,10 +58,10 @@ def test_a_profile_run_leaves_standard_output_to_the_program() -> None:
 
 
 def test_load_options() -> None:
-    line = "--load-url http://127.0.0.1:1/x --rate 2.5 --load-body {} --load-body @f"
+    line = "--load-url http://127.0.0.1:1/x --rate 2.5 --load-body {} --load-body 1"
     options = build_parser().parse_args(line.split())
     check_combinations(options, ["python"])
-    assert (options.rate, options.load_body, options.duration) == (2.5, ["{}", "@f"], None)
+    assert (options.rate, options.load_body, options.duration) == (2.5, ["{}", "1"], None)
 
 
 @pytest.mark.parametrize(
@@ -70,6 +70,9 @@ def test_load_options() -> None:
         ("--load x --load-url http://a", ["python"], "one of them"),
         ("--rate 2", ["python"], "go with --load-url"),
         ("--load-body {}", ["python"], "go with --load-url"),
+        ("--load-url http:/a", ["python"], "takes a URL"),
+        ("--ready-url a:80", ["python"], "takes a URL"),
+        ("--load-url http://a --load-body {", ["python"], "not JSON"),
         ("--ready-port 80", None, "--ready-port goes with --profile"),
         ("--load-url http://a", None, "--load-url goes with --profile"),
     ],
