@@ -59,7 +59,7 @@ class Compiled:
         """Put the helpers, the finder and, for a script with marks, the path hook in place."""
         self._helpers()
         setattr(builtins, TICK, self._tick)
-        sys.meta_path.insert(0, _Finder(self))
+        sys.meta_path.insert(0, Finder(self))
         path = script()
         marks = self.state.marks_of(path) if path else False
         if path and isinstance(marks, list):
@@ -108,13 +108,19 @@ class Compiled:
         """The marked code of a file, or None where it must be loaded as it is."""
         try:
             with open(path, "rb") as file:
-                code, placed = rewrite(file.read(), filename, marks, main)
+                code, placed = self.rewritten(file.read(), filename, marks, main)
         except (OSError, SyntaxError, ValueError) as fault:
             # If the file itself is at fault, the program's own loader meets the same and says so.
             self.state.record.error("marks could not be compiled into %s" % path, fault)
             return None
         self.state.armed.update(placed)
         return code
+
+    def rewritten(
+        self, source: bytes, filename: str, marks: Sequence[AgentMark], main: bool
+    ) -> tuple[CodeType, set[int]]:
+        """The marked code, and the numbers of the marks in it."""
+        return rewrite(source, filename, marks, main)
 
     def _tick(self, mark: int) -> None:
         try:
@@ -208,7 +214,7 @@ class Compiled:
         module._get_code_from_file = marked
 
 
-class _Finder:
+class Finder:
     """Gives modules that hold marks a loader of ours; asks the other finders where they are."""
 
     def __init__(self, backend: Compiled) -> None:

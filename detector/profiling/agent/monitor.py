@@ -104,6 +104,17 @@ class Monitor:
         m.register_callback(self.tool, e.INSTRUCTION, self._quiet())
         m.set_events(self.tool, e.PY_START)
 
+    def take_running(self) -> None:
+        """Look at code that runs already: frames of all threads now, generators and coroutines as they go on."""
+        m, e = self.monitoring, self.events
+        look = self._starter()
+        m.register_callback(self.tool, e.PY_RESUME, look)
+        m.set_events(self.tool, e.PY_START | e.PY_RESUME)  # until the first window opens
+        for frame in sys._current_frames().values():
+            while frame is not None:
+                look(frame.f_code, 0)
+                frame = frame.f_back  # type: ignore[assignment]
+
     def stop(self) -> None:
         """Leave no event behind."""
         if self.tool is None:
@@ -111,7 +122,8 @@ class Monitor:
         self.monitoring.set_events(self.tool, 0)
         for site in list(self.sites.values()):
             self.monitoring.set_local_events(self.tool, site.code, 0)
-        for event in (self.events.PY_START, self.events.INSTRUCTION, self.events.PY_UNWIND, self.events.PY_THROW):
+        e = self.events
+        for event in (e.PY_START, e.PY_RESUME, e.INSTRUCTION, e.PY_UNWIND, e.PY_THROW):
             self.monitoring.register_callback(self.tool, event, None)
         self.monitoring.free_tool_id(self.tool)
         self.tool = None
