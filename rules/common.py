@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import re
 from collections.abc import Iterator, Sequence
 
 from awp_lint.detector.finding import Confidence
@@ -72,9 +73,29 @@ def device_certainty(value: Value) -> Certainty:
 
 
 def sureness(view: FunctionView, node: ast.AST, frequency: Frequency, *values: Value) -> Confidence:
-    """As :func:`judge`; low on the other branch of a switch between implementations and where a modulo decides."""
+    """As :func:`judge`; low on the other branch of a switch between implementations, where a modulo decides, where data
+    is prepared on the host, and in what only training or an error message needs."""
     confidence = judge(frequency, *values)
-    return Confidence.LOW if view.regions(node) & Region.FALLBACK or occasional(view, node) else confidence
+    if confidence is Confidence.LOW:
+        return confidence
+    aside = view.regions(node) & Region.FALLBACK or _prepares_on_host(view) or _serves_nobody(view)
+    return Confidence.LOW if aside or occasional(view, node) else confidence
+
+
+_HOST_FILES = re.compile(r"(^|/)((image|video)_processing|processing|feature_extraction|tokenization)_\w+\.py$")
+_TRAINING_CLASSES = re.compile(r"(Loss|Matcher|Criterion|Trainer)(\.|$)|Training")
+
+
+def _prepares_on_host(view: FunctionView) -> bool:
+    """Processors and tokenizers by their file: what model code takes for a device tensor is on the host there."""
+    return bool(_HOST_FILES.search(view.path))
+
+
+def _serves_nobody(view: FunctionView) -> bool:
+    """A class for training, or a function that makes the text of an error message."""
+    if isinstance(view.node, ast.Lambda) and isinstance(view.node.body, ast.JoinedStr):
+        return True
+    return bool(_TRAINING_CLASSES.search(view.qualname))
 
 
 def per_item_only(frequency: Frequency) -> bool:

@@ -10,6 +10,7 @@ from awp_lint.detector.semantics import regions
 from awp_lint.detector.semantics.definition import FunctionNode, child_nodes, parameter_names
 from awp_lint.detector.semantics.facts import (
     CLS,
+    GUARD_FIRST,
     GUARD_ONCE,
     GUARD_REFERENCE,
     GUARD_SKIP,
@@ -466,12 +467,17 @@ class _Extractor:
         taken = guard | self.guard_of(node.test, True, node.body)
         if not guard & GUARD_ONCE and regions.lazily_made(node):
             taken |= GUARD_ONCE
+        if regions.first_step(node.test, True):
+            taken |= GUARD_FIRST
         before = dict(f.env) if node.orelse else None
         self.block(node.body, f, loops, taken)
         if before is not None:
             after = f.env
             f.env = before
-            self.block(node.orelse, f, loops, guard | self.guard_of(node.test, False, node.orelse))
+            other = guard | self.guard_of(node.test, False, node.orelse)
+            if regions.first_step(node.test, False):
+                other |= GUARD_FIRST
+            self.block(node.orelse, f, loops, other)
             self.merge(f, after)
 
     def merge(self, f: _Function, other: dict[str, Ref]) -> None:

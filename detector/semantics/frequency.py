@@ -14,7 +14,7 @@ from awp_lint.detector.finding import Frame
 from awp_lint.detector.semantics import entries, paths
 from awp_lint.detector.semantics.callgraph import CallGraph, Edge
 from awp_lint.detector.semantics.entries import Entry
-from awp_lint.detector.semantics.facts import GUARD_ONCE, GUARD_REFERENCE, GUARD_SKIP, GUARD_START
+from awp_lint.detector.semantics.facts import GUARD_FIRST, GUARD_ONCE, GUARD_REFERENCE, GUARD_SKIP, GUARD_START
 from awp_lint.detector.semantics.index import Index
 from awp_lint.detector.semantics.regions import file_regions
 from awp_lint.detector.semantics.values import Certainty
@@ -189,6 +189,8 @@ class Frequencies:
                 return Reach((), certainty, cold=True)
         if edge.guard & GUARD_ONCE:
             return Reach((), certainty, cold=True)
+        if edge.guard & GUARD_FIRST and not reach.cold:
+            reach = reach._replace(path=paths.first(reach.path))
         if reach.cold or not edge.loops:
             return reach if certainty is reach.certainty else reach._replace(certainty=certainty)
         return Reach(paths.extend(reach.path, (LoopKind(kind) for kind in edge.loops)), certainty, reach.cold)

@@ -215,7 +215,10 @@ class FunctionModel:
             return base
         if regions.made_once(self.definition.ancestors(node)):
             return Frequency((), base.certainty, base.chain)
-        return paths.inside(base, (self.loop_kind(loop) for loop in reversed(self.definition.loops(node))))
+        found = paths.inside(base, (self.loop_kind(loop) for loop in reversed(self.definition.loops(node))))
+        if regions.in_first_step(self.definition.ancestors(node)):
+            return Frequency(paths.first(found.path), found.certainty, found.chain)
+        return found
 
     @cached_property
     def own_regions(self) -> Region:

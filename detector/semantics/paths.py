@@ -51,6 +51,11 @@ def extend(path: tuple[Level, ...], kinds: Iterable[LoopKind]) -> tuple[Level, .
     return path
 
 
+def first(path: tuple[Level, ...]) -> tuple[Level, ...]:
+    """The path of what runs in the first step of a request only."""
+    return tuple(level for level in path if level not in (Level.STEP, Level.TOKEN))
+
+
 def inside(base: Frequency, kinds: Iterable[LoopKind]) -> Frequency:
     """The frequency inside loops of these kinds, outermost first; an unknown base stays unknown."""
     if not base.known:

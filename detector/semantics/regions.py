@@ -23,6 +23,9 @@ _OPENERS: dict[str, Region] = {
     "torch.compile": Region.COMPILED,
     "torch._dynamo.optimize": Region.COMPILED,
     "torch.jit.script": Region.COMPILED,
+    # The loop over experts that the decorated class holds is the reference beside grouped and batched kernels.
+    "transformers.integrations.use_experts_implementation": Region.FALLBACK,
+    "transformers.integrations.moe.use_experts_implementation": Region.FALLBACK,
     "torch.jit.script_method": Region.COMPILED,
     "torch.jit.script_if_tracing": Region.COMPILED,
     "torch.cuda.graph": Region.CAPTURED,
@@ -242,6 +245,43 @@ def lazily_made(node: ast.If) -> bool:
             if isinstance(target, ast.Name) and target.id in names and target.id.startswith("_"):
                 return True
     return False
+
+
+#: Inputs that come with the first step of a request and not again.
+_PROMPT_INPUTS = re.compile(
+    r"pixel_values(_\w+)?|(\w+_)?(images|videos|audios|audio_values|audio_features|speech)|input_(features|values)(_\w+)?"
+    r"|(image|video|audio)_(embeds|features|inputs|patches|sizes|grid_thw)"
+)
+#: State that is missing in the first step only.
+_STEP_STATE = re.compile(
+    r"past_key_values?|past_key_value|(kv_)?caches?|encoder_outputs|_?(step|begin)_index|layer_past|rope_deltas"
+)
+
+
+def first_step(test: ast.expr, taken: bool) -> bool:
+    """Whether a branch of ``if test:`` runs in the first step of a request only: the prompt's own inputs are there
+    (``pixel_values is not None``), or the state that the first step makes is not (``past_key_values is None``)."""
+    if isinstance(test, ast.BoolOp):
+        decides = isinstance(test.op, ast.And) == taken
+        found = [first_step(part, taken) for part in test.values]
+        return any(found) if decides else all(found)
+    if not (isinstance(test, ast.Compare) and len(test.ops) == 1):
+        return False
+    right = test.comparators[0]
+    name = _last_name(test.left)
+    if name is None or not (isinstance(right, ast.Constant) and right.value is None):
+        return False
+    if isinstance(test.ops[0], ast.IsNot):
+        return bool(_PROMPT_INPUTS.fullmatch(name)) if taken else bool(_STEP_STATE.fullmatch(name))
+    return bool(_STEP_STATE.fullmatch(name)) if taken else bool(_PROMPT_INPUTS.fullmatch(name))
+
+
+def in_first_step(ancestors: Iterable[tuple[ast.AST, ast.AST]]) -> bool:
+    """Whether a node stands in such a branch. ``ancestors`` are pairs (child, parent) outwards."""
+    return any(
+        isinstance(parent, ast.If) and child is not parent.test and first_step(parent.test, child in parent.body)
+        for child, parent in ancestors
+    )
 
 
 def made_once(ancestors: Iterable[tuple[ast.AST, ast.AST]]) -> bool:

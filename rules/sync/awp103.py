@@ -25,8 +25,8 @@ _BY_KEY = frozenset({"groupby", "Counter", "set", "frozenset"})
 _ADVICE = {
     "any": "use `{0}.any()`, one wait, or select on the device",
     "all": "use `{0}.all()`, one wait, or select on the device",
-    "max": "use `{0}.max()`, or `torch.maximum` of two tensors",
-    "min": "use `{0}.min()`, or `torch.minimum` of two tensors",
+    "max": "use `{0}.max()`",
+    "min": "use `{0}.min()`",
     "sorted": "use `{0}.sort()`",
 }
 
@@ -122,7 +122,7 @@ def _of_call(call: ast.Call, view: FunctionView) -> _Found | None:
     if builtin and name in ("max", "min") and len(call.args) > 1:
         for arg in call.args:
             if not isinstance(arg, ast.Starred) and maybe_device(view.value(arg)):
-                return _found(name, arg, view.value(arg), False)
+                return arg, view.value(arg), f"use `torch.{name}imum` of two tensors, or Python numbers"
         return None
     value = view.value(first)
     if value.kind in (Kind.SEQUENCE, Kind.ITERATOR) and value.element is not None and maybe_device(value.element):
