@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from awp_lint.detector.finding import Confidence, Event, MarkKind, RootCause
@@ -14,6 +15,7 @@ from awp_lint.rules.fusion.chains import Chain, chains
 from awp_lint.rules.fusion.context import place, replaced_class
 from awp_lint.rules.fusion.norms import norm
 
+_BOOKKEEPING = re.compile(r"len(gth)?s?(_|$)|padding|position|bucket|index|indices|_mask|shape|offset")
 _LEAST = 7  # launches: fewer save less than a compiled region costs to enter
 
 
@@ -118,7 +120,7 @@ class PointwiseChain(Rule):
         frequency, cap = counted
         if frequency.known and not {Level.TOKEN, Level.STEP, Level.LAYER} & set(frequency.path):
             return
-        if replaced_class(view, file):
+        if replaced_class(view, file) or _BOOKKEEPING.search(view.qualname.rpartition(".")[2]):
             cap = Confidence.LOW
         value = view.value(first)
         home = [view.statement(part) for part in longest.operations]

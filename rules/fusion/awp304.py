@@ -25,6 +25,8 @@ _GROUPS = (
     re.compile(r"^add_(q|k|v)_proj$"),
 )
 _LINEAR = re.compile(r"(^|\.)(Linear|ColumnParallelLinear|Linear4bit|Linear8bitLt|LoRACompatibleLinear)$")
+#: Signs of a program that serves its own layers; a library's definitions are fused by others, at load time.
+_OWN = re.compile(r"inference_mode|no_grad\(|\.eval\(\)")
 _FUSED = re.compile(r"fuse|qkv|merged|packed", re.IGNORECASE)
 
 
@@ -60,6 +62,8 @@ class SplitProjection(Rule):
     fine = """
         - Projections of different inputs (cross-attention), or separated by tensor parallelism, quantisation or
           adapters that need them apart.
+        - Definitions of a model library, which loaders and engines fuse: shown at low confidence unless the same file
+          switches gradients off or calls `eval`, as a program that serves its own layers does.
         - Code that fuses them on request (`fuse_qkv_projections`): the split branch is a fallback.
         - Large batches and long prefill, where each product fills the device by itself; compiled or captured steps gain
           less.
@@ -139,6 +143,8 @@ class SplitProjection(Rule):
                 cap = lower(cap, Confidence.LOW)
             linear = [view.value(p.call.func) for p in group]
             if not all(v.kind is Kind.MODULE and v.cls is not None and _LINEAR.search(v.cls) for v in linear):
+                cap = lower(cap, Confidence.LOW)
+            if _OWN.search(file.text) is None:
                 cap = lower(cap, Confidence.LOW)
             cls = class_node(view, file)
             if cls is not None and any(isinstance(s, ast.FunctionDef) and _FUSED.search(s.name) for s in cls.body):

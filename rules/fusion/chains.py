@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from awp_lint.detector.semantics.values import Device, Value
+from awp_lint.detector.semantics.values import Device, DTypeClass, Value
 from awp_lint.detector.semantics.view import FunctionView
 from awp_lint.rules.common import callee, names_in, target_names
 
@@ -118,5 +118,7 @@ _VIEWS = frozenset({
 
 
 def _tensor(value: Value) -> bool:
-    """A tensor with dimensions that is not known to live on the host."""
+    """A tensor of numbers with dimensions that is not known to live on the host."""
+    if value.dtype in (DTypeClass.INT, DTypeClass.BOOL):
+        return False  # lengths and masks: small, and not what a fused kernel is for
     return value.is_tensor and value.device is not Device.HOST and value.rank != 0

@@ -1,0 +1,199 @@
+"""Compose files, Kubernetes manifests and engine configurations as YAML nodes, which keep their lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from awp_lint.rules.serving.configfiles.judge import Judge, Surroundings
+from awp_lint.rules.serving.configfiles.launches import Launch, Option, assignments, engine_of_image, launch, options
+from awp_lint.rules.serving.configfiles.words import Word, commands
+from awp_lint.rules.serving.engines import setting, table
+
+if TYPE_CHECKING:
+    import yaml
+
+#: Settings that tell an engine's configuration file from any other mapping: two of one engine must be there.
+_TELLING: dict[str, frozenset[str]] = {
+    "vllm": frozenset({
+        "enforce-eager", "gpu-memory-utilization", "max-num-seqs", "max-num-batched-tokens", "enable-prefix-caching",
+        "enable-chunked-prefill", "tensor-parallel-size", "max-model-len", "served-model-name", "kv-cache-dtype",
+    }),
+    "sglang": frozenset({
+        "mem-fraction-static", "disable-cuda-graph", "disable-radix-cache", "chunked-prefill-size", "model-path",
+        "max-running-requests", "tp-size",
+    }),
+    "trtllm": frozenset({
+        "enable-chunked-prefill", "enable-block-reuse", "free-gpu-memory-fraction", "kv-cache-config",
+        "cuda-graph-config", "max-batch-size", "max-num-tokens", "pytorch-backend-config",
+    }),
+}  # fmt: skip
+
+
+def read_documents(documents: Iterable[yaml.Node | None], judge: Judge) -> None:
+    """Judge every server, variable and engine setting in the documents. Raises ``yaml.YAMLError``."""
+    import yaml
+
+    for document in documents:
+        seen: set[int] = set()  # anchors make a node appear twice
+        stack: list[yaml.Node | None] = [document]
+        if isinstance(document, yaml.MappingNode):
+            _engine_file(document, judge)
+        while stack:
+            node = stack.pop()
+            if node is None or id(node) in seen:
+                continue
+            seen.add(id(node))
+            if isinstance(node, yaml.MappingNode):
+                if _is_container(node):
+                    _container(node, judge)
+                stack += [value for _, value in reversed(node.value)]
+            elif isinstance(node, yaml.SequenceNode):
+                stack += list(reversed(node.value))
+
+
+def _items(node: yaml.Node | None) -> dict[str, yaml.Node]:
+    import yaml
+
+    if not isinstance(node, yaml.MappingNode):
+        return {}
+    return {key.value: value for key, value in node.value if isinstance(key, yaml.ScalarNode)}
+
+
+def _path(node: yaml.Node, *names: str) -> yaml.Node | None:
+    current: yaml.Node | None = node
+    for name in names:
+        current = _items(current).get(name)
+    return current
+
+
+def _is_container(node: yaml.Node) -> bool:
+    names = _items(node)
+    return "image" in names or ("build" in names and bool({"command", "entrypoint", "environment"} & set(names)))
+
+
+def _word(node: yaml.Node, text: str | None = None) -> Word:
+    value = text if text is not None else str(node.value)
+    mark = node.start_mark
+    return Word(value, mark.line + 1, mark.column + 1, "$" in value)
+
+
+def _started(names: dict[str, yaml.Node]) -> list[list[Word]]:
+    """The commands of a container: its argument lists joined, what ``sh -c`` runs, or the lines of a string."""
+    import yaml
+
+    parts: list[yaml.Node] = []
+    for key in ("entrypoint", "command", "args"):
+        node = names.get(key)
+        if isinstance(node, yaml.SequenceNode):
+            parts += [item for item in node.value if isinstance(item, yaml.ScalarNode)]
+        elif isinstance(node, yaml.ScalarNode) and node.value:
+            if not parts:
+                return _script(node)
+            parts.append(node)
+    texts = [str(part.value) for part in parts]
+    if len(parts) >= 3 and texts[0].rpartition("/")[2] in ("sh", "bash") and texts[1].startswith("-"):
+        return _script(parts[2])
+    return [[_word(part) for part in parts]] if parts else []
+
+
+def _script(node: yaml.Node) -> list[list[Word]]:
+    """The commands of a scalar. Of a folded one the lines are not known, so all words stand on its first."""
+    line = node.start_mark.line + 1
+    style = getattr(node, "style", None)
+    first = line + 1 if style in ("|", ">") else line
+    found = [command.words for command in commands(str(node.value), first)]
+    if style != "|":
+        found = [[Word(w.text, first, w.column, w.opaque) for w in words] for words in found]
+    return found
+
+
+def _container(node: yaml.Node, judge: Judge) -> None:
+    names = _items(node)
+    variables: dict[str, str] = {}
+    for name, value, word in _variables(names.get("environment") or names.get("env")):
+        variables[name] = value
+        judge.variable(name, value, word)
+    image = getattr(names.get("image"), "value", "")
+    engine = engine_of_image(image) if isinstance(image, str) else None
+    started: list[tuple[Launch, list[Word]]] = []
+    for words in _started(names):
+        found = launch(words)
+        if found is None and engine is not None and words and words[0].text.startswith("-"):
+            found = Launch(engine, words[0], list(options(words)))
+        if found is not None:
+            started.append((found, words))
+    for found, words in started:
+        own = dict(variables)
+        for name, word, value in assignments(words):
+            own[name] = value
+            judge.variable(name, value, word)
+        judge.launch(found, Surroundings(own, _devices(node), _cores(node), len(started)))
+
+
+def _variables(node: yaml.Node | None) -> Iterator[tuple[str, str, Word]]:
+    """Compose's mapping or list of ``NAME=value``, Kubernetes' list of ``name`` and ``value``."""
+    import yaml
+
+    if isinstance(node, yaml.MappingNode):
+        for name, value in _items(node).items():
+            if isinstance(value, yaml.ScalarNode):
+                yield name, str(value.value), _word(value)
+    elif isinstance(node, yaml.SequenceNode):
+        for item in node.value:
+            if isinstance(item, yaml.ScalarNode):
+                left, _, right = str(item.value).partition("=")
+                yield left, right, _word(item)
+            else:
+                pair = _items(item)
+                if isinstance(pair.get("name"), yaml.ScalarNode) and isinstance(pair.get("value"), yaml.ScalarNode):
+                    yield str(pair["name"].value), str(pair["value"].value), _word(pair["value"])
+
+
+def _devices(node: yaml.Node) -> int | None:
+    limit = _path(node, "resources", "limits", "nvidia.com/gpu") or _path(
+        node, "resources", "requests", "nvidia.com/gpu"
+    )
+    value = getattr(limit, "value", None)
+    if value is None:
+        reserved = _path(node, "deploy", "resources", "reservations", "devices")
+        for item in getattr(reserved, "value", []):
+            value = getattr(_items(item).get("count"), "value", None)
+    return int(value) if isinstance(value, str) and value.isdigit() else None
+
+
+def _cores(node: yaml.Node) -> float | None:
+    limit = (
+        _path(node, "resources", "limits", "cpu") or _path(node, "deploy", "resources", "limits", "cpus")
+        or _path(node, "cpus")
+    )  # fmt: skip
+    value = getattr(limit, "value", None)
+    if not isinstance(value, str):
+        return None
+    try:
+        return float(value[:-1]) / 1000 if value.endswith("m") else float(value)
+    except ValueError:
+        return None
+
+
+def _engine_file(node: yaml.Node, judge: Judge) -> None:
+    """An engine's own configuration file: a mapping of its settings, one level of nesting deep."""
+    import yaml
+
+    found: dict[str, yaml.Node] = {}
+    for name, value in _items(node).items():
+        found[name.replace("_", "-")] = value
+        for inner, deep in _items(value).items():
+            found.setdefault(inner.replace("_", "-"), deep)
+    if {"services", "image", "kind", "apiVersion"} & set(_items(node)):
+        return
+    engine = next((name for name, telling in _TELLING.items() if len(telling & set(found)) >= 2), None)
+    if engine is None:
+        return
+    for name, value in found.items():
+        if (engine, name) in table() and isinstance(value, yaml.ScalarNode):
+            mark = value.start_mark
+            word = Word(f"{name}: {value.value}", mark.line + 1, mark.column + 1)
+            known = setting(str(value.value))
+            if known is not None:
+                judge.option(engine, Option(name, known, word))

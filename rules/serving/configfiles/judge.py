@@ -1,0 +1,139 @@
+"""From settings and variables to findings: one place for rules, words, confidence and fingerprints."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from awp_lint.detector.finding import Confidence, Finding, Fix, Safety, Span
+from awp_lint.rules.base import Rule
+from awp_lint.rules.normal import digest
+from awp_lint.rules.registry import rule
+from awp_lint.rules.serving.configfiles.launches import Launch, Option
+from awp_lint.rules.serving.configfiles.words import Word
+from awp_lint.rules.serving.enginerule import EngineRule, is_reason
+from awp_lint.rules.serving.engines import costly
+from awp_lint.rules.serving.environment import debug_switch
+from awp_lint.rules.serving.parallel import degree, idle_devices, oversubscribed
+
+_DEVELOPMENT = re.compile(r"(^|[/._-])(dev|devel|develop|development|debug|local|test|tests|ci|bench\w*)([/._-]|$)")
+
+
+@dataclass(slots=True)
+class Surroundings:
+    """What else is known where a server starts. None: not written down."""
+
+    variables: Mapping[str, str] = field(default_factory=dict)
+    devices: int | None = None
+    cores: float | None = None
+    launches: int = 1  # how many servers share the devices
+
+
+class Judge:
+    """Collects the findings of one file."""
+
+    def __init__(self, path: str, comments: Mapping[int, str]) -> None:
+        self.path = path
+        self.comments = comments
+        self.findings: list[Finding] = []
+        self._development = _DEVELOPMENT.search(path.lower()) is not None
+        self._seen: Counter[tuple[str, str]] = Counter()
+
+    def launch(self, found: Launch, around: Surroundings) -> None:
+        """Judge a server and its settings."""
+        for option in found.options:
+            self.option(found.engine, option)
+        if found.engine in ("uvicorn", "gunicorn", "flask"):
+            self._web(found, around)
+            return
+        used = degree(found.settings())
+        idle = idle_devices(used, around.devices) if around.launches == 1 else None
+        if idle is not None:
+            self._add(
+                "AWP809",
+                found.word,
+                f"the engine uses {used} of the {around.devices} devices that it is given",
+                f"use the other {idle} (data parallel replicas), or do not reserve them",
+                str(used),
+            )
+
+    def option(self, engine: str, option: Option) -> None:
+        """Judge one setting of an engine."""
+        if option.value is None:
+            return
+        name = costly(engine, option.name, option.value)
+        owner = rule(name) if name is not None else None
+        if not isinstance(owner, EngineRule):
+            return
+        shown = option.word.text if option.value is True else f"{option.word.text} {_shown(option.value)}"
+        if "=" in option.word.text or option.value is False:
+            shown = option.word.text
+        self._add(owner.id, option.word, f"`{shown}` {owner.effect}", owner.advice, option.name)
+
+    def variable(self, name: str, value: str, word: Word) -> None:
+        """Judge one environment variable."""
+        effect = debug_switch(name, value)
+        if effect is not None:
+            self._add("AWP811", word, f"`{name}={value}` {effect}", "remove it from what serves", name)
+        elif name == "CUDA_GRAPHS" and value.strip() == "0":
+            self.option("tgi", Option("cuda-graphs", 0.0, word))
+
+    def _web(self, found: Launch, around: Surroundings) -> None:
+        settings = found.settings()
+        for name in ("reload", "debug"):
+            if settings.get(name) is True:
+                option = next(o for o in found.options if o.name == name)
+                message = f"`{found.engine} {option.word.text}` starts a development server"
+                self._add("AWP808", option.word, message, "serve without it", name)
+        workers = settings.get("workers", settings.get("w"))
+        threads = around.variables.get("OMP_NUM_THREADS", "")
+        if not isinstance(workers, float) or not threads.isdigit() or around.cores is None:
+            return
+        if oversubscribed(int(threads), int(workers), around.cores):
+            message = f"{workers:g} workers of {threads} threads share {around.cores:g} cores"
+            self._add("AWP810", found.word, message, "give each worker its share of the cores", "workers")
+
+    def _add(self, rule_id: str, word: Word, message: str, action: str, key: str) -> None:
+        owner = rule(rule_id)
+        assert isinstance(owner, Rule)
+        reason = self._reason(word.line)
+        silenced = self._silenced(rule_id, word.line)
+        confidence = owner.confidence
+        if reason or self._development:
+            confidence = Confidence.LOW
+        ordinal = self._seen[rule_id, key]
+        self._seen[rule_id, key] += 1
+        self.findings.append(
+            Finding(
+                id=digest(rule_id, self.path, "<file>", key, str(ordinal)),
+                rule=rule_id,
+                name=owner.name,
+                path=self.path,
+                span=Span(word.line, word.column, word.line, word.column + len(word.text.split("\n")[0])),
+                function="<module>",
+                message=f"{message}; {action}.",
+                why=("a comment gives a reason",) if reason else (),
+                root_cause=owner.root_cause,
+                frequency="setup",
+                confidence=confidence,
+                score=owner.cost_us * {"high": 1.0, "medium": 0.5, "low": 0.1}[confidence.value],
+                suppressed=silenced,
+                fix=Fix(title=action, safety=Safety.MANUAL),
+            )
+        )
+
+    def _reason(self, line: int) -> bool:
+        return any(is_reason(self.comments.get(number, "")) for number in (line, line - 1))
+
+    def _silenced(self, rule_id: str, line: int) -> str | None:
+        for number in (line, line - 1):
+            match = re.search(r"awp:\s*ignore\[([^\]]*)\]\s*(.*)", self.comments.get(number, ""))
+            if match and any(rule_id.startswith(name.strip()) for name in match.group(1).split(",") if name.strip()):
+                return match.group(2).strip()
+        return None
+
+
+def _shown(value: object) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
