@@ -56,6 +56,7 @@ _CALLBACKS: tuple[_Callback, ...] = (
     _callback(r"\w*Cache|CacheLayerMixin", "update", _TOKEN_LAYER, "transformers", "attention forward"),
     _callback("SchedulerMixin", "step|scale_model_input", _STEP, "diffusers", "pipeline"),
     _callback("SchedulerMixin", "set_timesteps|add_noise", _REQUEST, "diffusers", "pipeline"),
+    _callback("Thread|Process", "run", (), "threading", "Thread.start"),
     _callback("(Base|Simple)HTTPRequestHandler", r"do_[A-Z]+", _REQUEST, "http.server", "serve_forever"),
     _callback("BaseRequestHandler|StreamRequestHandler", "handle", _REQUEST, "socketserver", "serve_forever"),
     _callback("BaseHTTPMiddleware", "dispatch", _REQUEST, "starlette", "BaseHTTPMiddleware"),

@@ -253,6 +253,9 @@ def _axis(node: ast.expr) -> int | None:
     return None
 
 
+_TAKES = re.compile(r"_*(collect|get|recv|receive|next|poll|take|wait|fetch|pop|dequeue)(_\w+)?")
+
+
 def _while_kind(loop: ast.While) -> LoopKind:
     words = [
         (node.id if isinstance(node, ast.Name) else node.attr).lower()
@@ -264,7 +267,20 @@ def _while_kind(loop: ast.While) -> LoopKind:
             return kind
     if _decodes(loop.body):
         return LoopKind.TOKENS
+    if _takes_work(loop.test):
+        return LoopKind.REQUESTS
     return _forever_kind(loop) if isinstance(loop.test, ast.Constant) else LoopKind.UNKNOWN
+
+
+def _takes_work(test: ast.expr) -> bool:
+    """``while batch := self._collect():``, a worker that goes on as long as it is given something."""
+    if isinstance(test, ast.Compare):
+        test = test.left
+    return (
+        isinstance(test, ast.NamedExpr)
+        and isinstance(test.value, ast.Call)
+        and _TAKES.fullmatch(_called(test.value)) is not None
+    )
 
 
 def _forever_kind(loop: ast.While) -> LoopKind:

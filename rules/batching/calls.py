@@ -54,10 +54,19 @@ def _named_model(node: ast.expr) -> bool:
 def item_loops(view: FunctionView, node: ast.AST) -> Iterator[ast.For | ast.AsyncFor | ast.comprehension]:
     """The loops around a node that go over items one by one: rows, samples, prompts; innermost first."""
     for loop in view.loops(node):
-        if isinstance(loop, ast.While) or view.loop_kind(loop) not in (LoopKind.BATCH, LoopKind.REQUESTS):
+        if isinstance(loop, ast.While):
+            return
+        kind = view.loop_kind(loop)
+        if kind not in (LoopKind.BATCH, LoopKind.REQUESTS) and not (kind is LoopKind.UNKNOWN and _inputs(loop, view)):
             return
         if not over_batches(loop):
             yield loop
+
+
+def _inputs(loop: ast.For | ast.AsyncFor | ast.comprehension, view: FunctionView) -> bool:
+    """Whether the loop goes over a list of what models are asked about: texts, arrays."""
+    value = view.value(loop.iter)
+    return value.kind is Kind.SEQUENCE and value.element is not None and value.element.kind in (Kind.STRING, Kind.NDARRAY)
 
 
 def over_batches(loop: ast.For | ast.AsyncFor | ast.comprehension) -> bool:
