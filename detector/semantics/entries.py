@@ -47,13 +47,18 @@ def _callback(base: str, method: str, path: tuple[Level, ...], library: str, fun
     return _Callback(re.compile(base), re.compile(method), path, (library, function))
 
 
+_CACHES_OF = (
+    "(Dynamic|Static|SlidingWindow|Hybrid|Quantized|EncoderDecoder|Offloaded|OffloadedStatic)?Cache"  # of transformers
+)
+
 #: Methods that a framework calls on classes derived from its own.
 _CALLBACKS: tuple[_Callback, ...] = (
     _callback("LogitsProcessor|LogitsWarper", "__call__", _TOKEN, "transformers", "GenerationMixin.generate"),
     _callback("StoppingCriteria", "__call__", _TOKEN, "transformers", "GenerationMixin.generate"),
     _callback("(Base|Text)Streamer", "put|on_finalized_text", _TOKEN, "transformers", "GenerationMixin.generate"),
-    _callback("GenerationMixin", "forward|prepare_inputs_for_generation", _TOKEN, "transformers", "GenerationMixin.generate"),
-    _callback(r"\w*Cache|CacheLayerMixin", "update", _TOKEN_LAYER, "transformers", "attention forward"),
+    _callback("GenerationMixin", "forward", _TOKEN, "transformers", "GenerationMixin.generate"),
+    _callback("GenerationMixin", "prepare_inputs_for_generation", _TOKEN, "transformers", "GenerationMixin.generate"),
+    _callback(f"{_CACHES_OF}|CacheLayerMixin", "update", _TOKEN_LAYER, "transformers", "attention forward"),
     _callback("SchedulerMixin", "step|scale_model_input", _STEP, "diffusers", "pipeline"),
     _callback("SchedulerMixin", "set_timesteps|add_noise", _REQUEST, "diffusers", "pipeline"),
     _callback("Thread|Process", "run", (), "threading", "Thread.start"),

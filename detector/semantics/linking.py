@@ -217,6 +217,8 @@ class LinkedValues:
             found = facts.attributes.get(name) if facts is not None else None
             if found is not None:
                 value = self._assigned(found, depth)
+                if value is not None and not found.set_up and not found.later:
+                    value = self._constructed(owner, name, value, depth)
                 if value is not None:
                     return value
         method = self.index.method(cls, name)
@@ -225,6 +227,25 @@ class LinkedValues:
             if getter is not None and getter.is_property:
                 return self.ask("r", method, "", depth) or UNKNOWN
         return None
+
+    def _constructed(self, cls: str, name: str, declared: Value, depth: int) -> Value:
+        """A declared field, as of a dataclass, completed by what the class is made with where that is known."""
+        short = cls.rpartition(".")[2]
+        calls: list[CallArguments] = []
+        for module in self._callers.get(short, ()):
+            calls += [c for c in self._calls(module, short) if self.index.canonical(c.callee) == cls]
+        if not calls or len(calls) > MAX_SITES:
+            return declared
+        result: Value | None = None
+        for call in calls:
+            passed = next((v for keyword, v in call.keywords if keyword == name), None)
+            if passed is None:
+                return declared
+            value = self.settle(decode(passed), depth)
+            result = value if result is None else join(result, value)
+        if result is None or result.kind is not declared.kind:
+            return declared
+        return _assume(refine(result, declared))
 
     def _lineage(self, cls: str) -> tuple[str, ...]:
         """The class and its project bases, nearest first."""

@@ -258,3 +258,25 @@ def test_small_files(source: str) -> None:
     linked = link_values([values for _, values in made], project(m=source))
     assert linked.returns("m.f") is None or linked.returns("m.f") is not None
     assert linked.global_value("other.thing") is None
+
+
+def test_fields_of_dataclasses_hold_what_the_class_is_made_with() -> None:
+    state = """
+    from dataclasses import dataclass
+
+    @dataclass
+    class State:
+        seen: torch.Tensor
+        score: torch.Tensor
+
+        @classmethod
+        def create(cls, rows, score):
+            return cls(seen=torch.zeros(rows, 8, dtype=torch.bool), score=score)
+    """
+    linked = project(state=TORCH + textwrap.dedent(state))
+    seen = linked.attribute("state.State", "seen")
+    assert seen is not None and (seen.kind, seen.dtype) == (Kind.TENSOR, DTypeClass.BOOL)
+    user = "from state import State\n\ndef other(x):\n    return State(seen=x.long(), score=x)\n"
+    linked = project(state=TORCH + textwrap.dedent(state), user=user)
+    seen = linked.attribute("state.State", "seen")
+    assert seen is not None and (seen.kind, seen.dtype) == (Kind.TENSOR, DTypeClass.UNKNOWN)

@@ -89,6 +89,9 @@ def _call(m: Machine, node: ast.Call) -> Value:
     return result
 
 
+_NAMED = (Kind.CALLABLE, Kind.EXTERNAL, Kind.CLASS)
+
+
 def _note(
     m: Machine, callee: Value, receiver: Value | None, function: ast.expr, operands: Args, keywords: Keywords
 ) -> None:
@@ -106,7 +109,10 @@ def _note(
     if callee.kind is Kind.UNKNOWN:
         if callee.cls.startswith("<") and callee.cls.count(".", callee.cls.index(">")) == 1:
             m.calls.append((callee.cls, operands, keywords))
-    elif callee.kind in (Kind.CALLABLE, Kind.EXTERNAL) and callee.cls.partition(".")[0] not in objects.FOREIGN:
+    elif (
+        callee.kind in (Kind.CALLABLE, Kind.EXTERNAL, Kind.CLASS)
+        and callee.cls.partition(".")[0] not in objects.FOREIGN
+    ):
         m.calls.append((callee.cls, operands, keywords))
 
 
