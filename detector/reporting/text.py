@@ -75,9 +75,6 @@ def _block(finding: Finding, siblings: list[Finding]) -> Iterator[Line]:
     yield line("      ", finding.message)
     for number, reason in enumerate(finding.why):
         yield line(("      why  " if number == 0 else "           "), (reason, "dim"))
-    if finding.chain:
-        steps = " → ".join(f"{s.function} ({s.path.rsplit('/', 1)[-1]}:{s.line})" for s in finding.chain)
-        yield line("      via  ", (steps, "dim"))
     for other in finding.related:
         yield line("      see  ", (f"{other.path}:{other.line} {other.message}", "dim"))
     if siblings:

@@ -105,7 +105,6 @@ def test_text_of_a_priced_finding() -> None:
         "40 calls, 2 a step · host 1.250 ms · blocked 1.200 ms · GPU idle caused 0.400 ms · 3 launches",
         "3 launches · 2 KiB pageable to the host",
         "why  `token` is a device tensor",
-        "via  main (main.py:3)",
         "fix  [unsafe (memory)] use masked_fill_",
         "only if the mask is not written later",
         "+y",
