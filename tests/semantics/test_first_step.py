@@ -1,0 +1,69 @@
+"""Code that runs in the first step of a request only does not count as often as the steps do."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+from awp_lint.detector.semantics.model import view_of_source
+from awp_lint.detector.semantics.regions import first_step
+
+
+@pytest.mark.parametrize(
+    ("test", "taken", "expected"),
+    [
+        ("pixel_values is not None", True, True),
+        ("pixel_values is not None", False, False),
+        ("pixel_values is None", False, True),
+        ("past_key_values is None", True, True),
+        ("past_key_values is not None", True, False),
+        ("self.step_index is None", True, True),
+        ("input_features is not None and use_audio", True, True),
+        ("use_audio or past_key_values is None", True, False),
+        ("attention_mask is not None", True, False),
+        ("hidden_states is None", True, False),
+    ],
+)
+def test_tests_of_the_prompt(test: str, taken: bool, expected: bool) -> None:
+    assert first_step(ast.parse(test, mode="eval").body, taken) is expected
+
+
+SOURCE = """
+import torch
+from torch import nn
+
+
+class Scheduler:
+    def __init__(self):
+        self.step_index = None
+
+    def _init_step_index(self, t):
+        return look_up(t)
+
+    def step(self, noise, t):
+        if self.step_index is None:
+            self._init_step_index(t)
+        return move(noise)
+
+
+class Pipeline:
+    def __init__(self, unet: nn.Module):
+        self.unet = unet
+        self.scheduler = Scheduler()
+
+    def __call__(self, latents: torch.Tensor, timesteps):
+        for t in timesteps:
+            latents = self.scheduler.step(self.unet(latents, t), t)
+        return latents
+"""
+
+
+def test_through_a_call() -> None:
+    found = {}
+    for view in view_of_source(SOURCE).functions():
+        for call in view.nodes(ast.Call):
+            assert isinstance(call, ast.Call)
+            found[ast.unparse(call.func)] = str(view.frequency(call))
+    assert found["move"] == "request×step"
+    assert found["look_up"] == "request"
