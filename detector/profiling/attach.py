@@ -193,7 +193,8 @@ class _Watch:
         self._interrupted = True
 
     def _await_answer(self) -> None:
-        end = time.monotonic() + _ANSWER
+        gone = self.target.isdigit() and not _alive(int(self.target))  # its children may still be there
+        end = time.monotonic() + (1.5 if gone else _ANSWER)
         while not reader.process_folders(self.run) and not self._interrupted:
             faults = sorted(self.run.glob("injection-*.err"))
             if faults:

@@ -234,7 +234,8 @@ def check_record(both: Both, process: ProcessSession, least: int = 3) -> int:
     """Hold the record of ``work()`` calls against the program's own log, thread by thread.
 
     Each recorded execution holds exactly one of the log on the same thread, and each of the log that lies well inside a
-    marks-only window is recorded. Returns how many executions were compared; at least ``least``.
+    marks-only window is recorded; of marks that are recorded in some units only, each that lies well inside those.
+    Returns how many executions were compared; at least ``least``.
     """
     log = both.log[process.pid]
     recorded = executions(process)
@@ -244,11 +245,23 @@ def check_record(both: Both, process: ProcessSession, least: int = 3) -> int:
     for window in process.windows:
         if window.kind is not WindowKind.MARKS:
             continue
-        expected = [e for e in log if window.start_ns < e[0] - 2e6 and e[1] + 2e6 < window.end_ns]
+        spans = next(
+            (found for mark, found in process.thinned.items() if process.marks[mark].finding == "work()"), None
+        )
+        expected = [
+            e
+            for e in log
+            if _well_inside(e, (window.start_ns, window.end_ns))
+            and (spans is None or any(_well_inside(e, span, 0) for span in spans))
+        ]
         covered = [e for e in expected if any(r[2] == e[2] and r[0] <= e[0] and e[1] <= r[1] for r in recorded)]
         assert covered == expected
     assert len(recorded) >= least
     return len(recorded)
+
+
+def _well_inside(entry: tuple[int, int, int], span: tuple[int, int], margin: float = 2e6) -> bool:
+    return span[0] + margin < entry[0] and entry[1] + margin < span[1]
 
 
 def wait_for(condition: Callable[[], object], seconds: float = 30.0) -> None:

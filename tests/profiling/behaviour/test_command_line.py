@@ -80,7 +80,7 @@ def evidence(report: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
 
 
 def test_report_and_program_keep_to_their_streams(folder: Path) -> None:
-    line = ["app.py", "--confidence", "low", "--profile", sys.executable, "app.py", "3"]
+    line = ["app.py", "--confidence", "low", "--profile", sys.executable, "app.py", "2.5"]
     done = awp(folder, *line)
     assert done.stdout == "up\ndone\n"
     assert "app.py:10" in done.stderr
@@ -92,7 +92,7 @@ def test_report_and_program_keep_to_their_streams(folder: Path) -> None:
     assert report["profile"]["exit_code"] == 3 and report["profile"]["load"] is None
     found = evidence(report)
     assert "AWP101" in found
-    assert found["AWP101"]["calls"] > 20
+    assert found["AWP101"]["calls"] > 5
 
 
 def test_a_running_program_by_attach(folder: Path) -> None:
@@ -110,7 +110,7 @@ def test_a_running_program_by_attach(folder: Path) -> None:
             done = awp(folder, "app.py", "--confidence", "low", "--format", "json", "--duration", "2", "--attach",
                        str(program.pid))  # fmt: skip
             assert done.returncode in (0, 1), done.stderr
-            assert evidence(json.loads(done.stdout))["AWP101"]["calls"] > 20
+            assert evidence(json.loads(done.stdout))["AWP101"]["calls"] > 5
         program.send_signal(signal.SIGTERM)
         assert program.wait(20) == -signal.SIGTERM
         assert (folder / "out").read_text() == "up\n"

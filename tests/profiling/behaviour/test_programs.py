@@ -68,7 +68,7 @@ def test_a_loop_in_main(tmp_path: Path) -> None:
     both.same()
     process = both.process()
     assert kinds(process)[:3] == ["baseline", "marks", "baseline"]
-    check_record(both, process, 20)
+    check_record(both, process, 10)
 
 
 THREADS = """
@@ -87,7 +87,7 @@ def test_threads_and_a_main_thread_in_a_join(tmp_path: Path) -> None:
     both = run_both(Program(tmp_path, looping(THREADS)))
     both.same()
     process = both.process()
-    check_record(both, process, 20)
+    check_record(both, process, 10)
     assert len(set(process.records.thread)) == 3
 
 
@@ -160,7 +160,7 @@ def test_exceptions_through_a_mark(tmp_path: Path) -> None:
     both.same()
     process = both.process()
     assert {process.marks[m].finding for m in process.reached} == {"work()", "fails(n)"}
-    check_record(both, process, 20)
+    check_record(both, process, 10)
 
 
 def test_warnings_are_errors(tmp_path: Path) -> None:
@@ -198,7 +198,7 @@ def test_fork(tmp_path: Path) -> None:
     workers = both.workers()
     assert len(workers) == 3
     for process in workers:
-        check_record(both, process, 20)
+        check_record(both, process, 10)
     assert sorted(p.parent_pid == workers[0].pid for p in workers) == [False, True, True]
 
 
@@ -239,7 +239,7 @@ def test_multiprocessing_workers(tmp_path: Path, method: str) -> None:
     assert len(workers) == 2
     for process in workers:
         assert "marks" in kinds(process)
-        check_record(both, process, 20)
+        check_record(both, process, 10)
 
 
 ENGINE = """
@@ -273,7 +273,7 @@ def test_an_engine_in_a_child(tmp_path: Path) -> None:
     both.same()
     (engine,) = both.workers()
     assert "marks" in kinds(engine) and engine.clean_exit
-    check_record(both, engine, 20)
+    check_record(both, engine, 5)
 
 
 PREFORK = """

@@ -67,7 +67,7 @@ print(total % steps, __import__("threading").active_count())
     process = both.process()
     assert kinds(process)[:3] == ["baseline", "marks", "trace"] and kinds(process).count("baseline") >= 2
     assert {process.marks[m].finding for m in process.reached} == {m.finding for m in process.marks}
-    check_record(both, process, 20)
+    check_record(both, process, 10)
     whole = [w for w in process.windows if w.trace and w.complete]
     assert whole
     for window in whole:
@@ -122,7 +122,7 @@ print(dict(counters["recompile_limit"]))
     both = run_both(program)
     both.same(r"W\d{4} [\d:.]+ \d+")
     process = both.process()
-    check_record(both, process, 20)
+    check_record(both, process, 10)
     found = {process.marks[m].finding for m in process.reached}
     assert {"work()"} <= found
 
@@ -159,7 +159,7 @@ def test_torchrun_with_two_ranks(tmp_path: Path) -> None:
     assert [p.rank for p in workers] == [0, 1]
     for process in workers:
         assert "marks" in kinds(process) and process.clean_exit
-        check_record(both, process, 20)
+        check_record(both, process, 10)
 
 
 SERVER = """
@@ -208,5 +208,5 @@ def test_a_health_check_is_never_missed(tmp_path: Path) -> None:
     assert both.ours.stdout == "stopped\n"
     process = both.process()
     assert "trace" in kinds(process)
-    check_record(both, process, 20)
+    check_record(both, process, 10)
     assert max(ms for _, ms in process.stalls_ms) < 1000
