@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -35,6 +35,8 @@ class MarkTable:
     host_ms: Floats
     host_calls: Floats
     seen: Ints
+    traced: Bools  # by unit of the trace windows: whether the marks that are not recorded in every unit were, in it
+    hosted: Bools  # the same of the marks-only windows
 
 
 @dataclass(slots=True)
@@ -79,6 +81,9 @@ def process_costs(process: ProcessSession, kind: str, load: Loader) -> Costs:
     whole = kind == "run"
     parts: list[dict[str, Floats]] = []
     host_parts: list[tuple[Floats, Floats]] = []
+    traced: list[Bools] = []
+    hosted: list[Bools] = []
+    stretches = next(iter(process.thinned.values()), ())
     seen = np.zeros(count, np.int64)
     counting = unit_marks(process.marks, kind)
     slices: list[Slice] = []
@@ -95,6 +100,7 @@ def process_costs(process: ProcessSession, kind: str, load: Loader) -> Costs:
             seen += np.bincount(found.mark, minlength=count)[:count]
             if window.kind is WindowKind.MARKS and (timed is None or id(window) in timed):
                 host_parts.append(_host(found, spans, count))
+                hosted.append(_recorded(spans, stretches))
                 marked_ms.append(spans.ms)
         else:
             try:
@@ -107,10 +113,18 @@ def process_costs(process: ProcessSession, kind: str, load: Loader) -> Costs:
             seen += np.bincount(found.mark, minlength=count)[:count]
             joined = _Joined(trace, found, spans)
             parts.append(_traced(joined, count, facts))
+            traced.append(_recorded(spans, stretches))
             if timed is not None and id(window) in timed and (one := _slice(joined)) is not None:
                 slices.append(one)
     figures = {name: _pool([p[name] for p in parts], count) for name in FIGURES}
-    table = MarkTable(figures, _pool([h for h, _ in host_parts], count), _pool([c for _, c in host_parts], count), seen)
+    table = MarkTable(
+        figures,
+        _pool([h for h, _ in host_parts], count),
+        _pool([c for _, c in host_parts], count),
+        seen,
+        np.concatenate(traced) if traced else np.empty(0, np.bool_),
+        np.concatenate(hosted) if hosted else np.empty(0, np.bool_),
+    )
     time = units.unit_time(process, kind)
     stretch = 1.0
     if not whole and time.ms.size and facts.unit_ms.size:
@@ -125,6 +139,16 @@ def _executions(
 ) -> Executions:
     records = with_units(process.records, counting, spans, thread)
     return executions(records, window.start_ns, window.end_ns)
+
+
+def _recorded(spans: units.Spans, stretches: Sequence[tuple[int, int]]) -> Bools:
+    """Which units lie inside one of the stretches."""
+    begins = np.array([begin for begin, _ in stretches], np.int64)
+    ends = np.array([end for _, end in stretches], np.int64)
+    if not begins.size:
+        return np.zeros(spans.start.size, np.bool_)
+    place = np.searchsorted(begins, spans.start, side="right") - 1
+    return np.asarray((place >= 0) & (spans.end <= ends[np.maximum(place, 0)]), np.bool_)
 
 
 def _whatif(process: ProcessSession, time: units.UnitTime, facts: TraceFacts, slices: list[Slice]) -> WhatIf:

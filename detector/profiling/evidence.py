@@ -113,6 +113,14 @@ def pool(found: Sequence[tuple[ProcessSession, Costs, int]], unit: str) -> Measu
     def joined(series: Sequence[Floats]) -> Floats:
         return np.concatenate(series) if series else np.empty(0)
 
+    def traced(name: str) -> Floats:
+        rows = [(c.table.figures[name][i], c.table.traced, i in p.thinned) for p, c, i in running]
+        return joined([row[kept] if thinned else row for row, kept, thinned in rows])
+
+    def hosted(name: str) -> Floats:
+        rows = [(getattr(c.table, name)[i], c.table.hosted, i in p.thinned) for p, c, i in running]
+        return joined([row[kept] if thinned else row for row, kept, thinned in rows])
+
     costs = [c for _, c, _ in running]
     busy = joined([c.facts.busy_ms for c in costs])
     drifts = [c.time.drift for c in costs if c.time.drift is not None]
@@ -121,9 +129,9 @@ def pool(found: Sequence[tuple[ProcessSession, Costs, int]], unit: str) -> Measu
         reached=any(i in p.reached for p, _, i in found),
         other_copy=next((p.other_copies[i] for p, _, i in found if i in p.other_copies), None),
         seen=sum(int(c.table.seen[i]) for _, c, i in running),
-        figures={name: joined([c.table.figures[name][i] for _, c, i in running]) for name in FIGURES},
-        host_ms=joined([c.table.host_ms[i] for _, c, i in running]),
-        host_calls=joined([c.table.host_calls[i] for _, c, i in running]),
+        figures={name: traced(name) for name in FIGURES},
+        host_ms=hosted("host_ms"),
+        host_calls=hosted("host_calls"),
         unit_ms=joined([c.time.ms for c in costs]),
         unit_source=next((c.time.source for c in costs if c.time.ms.size), "none"),
         marks_unit_ms=most.marks_unit_ms,

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import bisect
 import contextlib
 import json
 import os
 import struct
+import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -95,6 +98,7 @@ def read_process(place: Path, marks: tuple[PlannedMark, ...], ended_ns: int) -> 
     requests = _of_unit(ticks, marks, "request")
     last = max([int(state.get("saved_ns", 0)), *(time for time, _, _ in events[-1:]), *paced[-1:]])
     windows = tuple(_window(raw, paced, requests, place, last or ended_ns) for raw in state.get("windows", ()))
+    thinned = _thinned(state.get("thinned") or {})
     return ProcessSession(
         pid=int(born[0]),
         parent_pid=int(born[1]),
@@ -110,7 +114,8 @@ def read_process(place: Path, marks: tuple[PlannedMark, ...], ended_ns: int) -> 
         armed=frozenset(state.get("armed", ())),
         other_copies={int(mark): path for mark, path in state.get("other_copies", {}).items()},
         windows=windows,
-        records=pair(events, dropped),
+        records=pair(events, dropped, thinned),
+        thinned=thinned,
         stalls_ms=tuple((str(what), float(ms)) for what, ms in state.get("stalls", ())),
         errors=tuple(state.get("errors", ())),
         clean_exit=bool(state.get("clean_exit", False)),
@@ -134,7 +139,14 @@ def read_ring(path: Path) -> tuple[list[Event], int]:
     return [*slots[cut:], *slots[:cut]], 1 if cut else 0
 
 
-def pair(events: list[Event], dropped: int) -> MarkRecords:
+def _thinned(raw: dict[str, Any]) -> dict[int, tuple[tuple[int, int], ...]]:
+    stretches = tuple((int(start), int(end)) for start, end in raw.get("stretches", ()))
+    return {int(mark): stretches for mark in raw.get("marks", ())}
+
+
+def pair(
+    events: list[Event], dropped: int, thinned: Mapping[int, tuple[tuple[int, int], ...]] | None = None
+) -> MarkRecords:
     """Marks that both opened and closed, in time order within a thread.
 
     A close without its open (the mark was entered before recording began, or the place is also reached otherwise) and
@@ -156,6 +168,8 @@ def pair(events: list[Event], dropped: int) -> MarkRecords:
             continue
         began, _, opened = stack[at]
         del stack[at:]
+        if thinned and mark in thinned and not _together(began, now, thinned[mark]):
+            continue
         keep.append((opened, began, thread, True, mark))
         keep.append((order, now, thread, False, mark))
     keep.sort()
@@ -166,6 +180,12 @@ def pair(events: list[Event], dropped: int) -> MarkRecords:
         opens=[entry[3] for entry in keep],
         dropped=dropped,
     )
+
+
+def _together(opened: int, closed: int, stretches: tuple[tuple[int, int], ...]) -> bool:
+    """Whether both times lie in the same stretch of recording."""
+    at = bisect.bisect_right(stretches, (opened, sys.maxsize)) - 1
+    return at >= 0 and closed <= stretches[at][1]
 
 
 def _reached(path: Path) -> dict[int, int]:

@@ -81,6 +81,8 @@ class ProcessSession:
     other_copies: dict[int, str]  # mark index → path of another copy of the file that ran
     windows: tuple[Window, ...]
     records: MarkRecords
+    # Marks that run too often to be recorded in every unit → when they were recorded, as (start_ns, end_ns).
+    thinned: dict[int, tuple[tuple[int, int], ...]] = field(default_factory=dict)
     stalls_ms: tuple[tuple[str, float], ...] = ()  # (what, how long) for what the agent did to the program
     errors: tuple[str, ...] = ()
     clean_exit: bool = True

@@ -24,7 +24,7 @@ from typing import Any, Callable
 from awp_lint.detector.profiling.agent.files import command_line, script
 from awp_lint.detector.profiling.agent.plan import AgentMark
 from awp_lint.detector.profiling.agent.rewrite import CLOSE, MAIN, OPEN, TICK, rewrite
-from awp_lint.detector.profiling.agent.ring import BREAK
+from awp_lint.detector.profiling.agent.ring import RECORD
 from awp_lint.detector.profiling.agent.state import State
 
 
@@ -47,6 +47,7 @@ class Compiled:
     """The back end: same methods as :class:`monitor.Monitor`."""
 
     name = "compiled-in"
+    switches_all = True  # a helper that asks which mark is to be recorded costs as much as recording
 
     def __init__(self, state: State) -> None:
         self.state = state
@@ -75,18 +76,23 @@ class Compiled:
 
     def on(self) -> None:
         """Record marks from now on."""
-        self.state.marks_ring().write(time_ns(), (BREAK,))
         self.recording = True
+        self.state.record_marks(True)
         self._helpers()
 
     def off(self) -> None:
         """Note first executions only."""
         self.recording = False
+        self.state.record_marks(False)
         self._helpers()
 
     def renew(self) -> None:
         """After a fork."""
         self.first.clear()
+        self._helpers()
+
+    def switch(self) -> None:
+        """Marks are to be recorded from here on, or no longer."""
         self._helpers()
 
     def knock(self) -> None:
@@ -134,16 +140,27 @@ class Compiled:
         closed: Callable[..., Any]
         if self.dynamo is not None:
             opened, closed = self._gated(self.dynamo)
-        elif self.recording:
+        elif self._on():
             opened, closed = self._loud()
         else:
             opened, closed = self.first.__getitem__, {}.get
         setattr(builtins, OPEN, opened)
         setattr(builtins, CLOSE, closed)
 
+    def _on(self) -> bool:
+        thin = self.state.thin
+        return self.recording and (thin is None or thin.on)
+
     def _loud(self) -> tuple[Callable[[int], None], Callable[[int, Any], Any]]:
         state, first = self.state, self.first
-        write = state.marks_ring().write
+        ring = state.marks_ring()
+        memory, advance, last, pack, local = (
+            ring.memory,
+            ring.counter.__next__,
+            ring.capacity - 1,
+            RECORD.pack_into,
+            ring.local,
+        )
 
         def opened(mark: int) -> None:
             try:
@@ -152,7 +169,11 @@ class Compiled:
                 if state.errand is not None:
                     state.safe_point()
                     state.safe_point(after=True)
-                write(time_ns(), (mark << 1 | 1,))
+                try:  # as Ring.write does, without the call
+                    thread = local.id
+                except AttributeError:
+                    thread = ring.thread()
+                pack(memory, (advance() & last) << 4, time_ns(), thread, mark << 1 | 1)
             except RecursionError:
                 pass  # the program is at its limit: no room for us
             except Exception as fault:
@@ -160,7 +181,11 @@ class Compiled:
 
         def closed(mark: int, value: Any) -> Any:
             try:
-                write(time_ns(), (mark << 1,))
+                try:
+                    thread = local.id
+                except AttributeError:
+                    thread = ring.thread()
+                pack(memory, (advance() & last) << 4, time_ns(), thread, mark << 1)
             except RecursionError:
                 pass  # the program is at its limit: no room for us
             except Exception as fault:
@@ -183,13 +208,13 @@ class Compiled:
             if backend.state.errand is not None:
                 backend.state.safe_point()
                 backend.state.safe_point(after=True)
-            if backend.recording:
+            if backend._on():
                 backend.state.marks_ring().write(time_ns(), (mark << 1 | 1,))
 
         def closed(mark: int, value: Any) -> Any:
             if tracing():
                 return value
-            if backend.recording:
+            if backend._on():
                 backend.state.marks_ring().write(time_ns(), (mark << 1,))
             return value
 

@@ -17,7 +17,7 @@ from types import CodeType
 from typing import Any, Callable
 
 from awp_lint.detector.profiling.agent.plan import AgentMark
-from awp_lint.detector.profiling.agent.ring import BREAK
+from awp_lint.detector.profiling.agent.ring import RECORD
 from awp_lint.detector.profiling.agent.state import State
 
 _TOOLS = (3, 4, 2, 5, 1, 0)  # free ids first, then those reserved for tools that are unlikely beside a profile run
@@ -77,6 +77,7 @@ class Monitor:
     """The back end. ``on`` and ``off`` switch the recording of marks; ticks and first executions are always noted."""
 
     name = "monitoring"
+    switches_all = False  # marks are switched by code object
 
     def __init__(self, state: State) -> None:
         self.state = state
@@ -84,6 +85,8 @@ class Monitor:
         self.events = self.monitoring.events
         self.sites: dict[int, Site] = {}
         self.files: dict[str, bool | list[AgentMark]] = {}
+        # While recording: code → offset → records, where nothing else is to be done.
+        self.usual: dict[int, dict[int, tuple[int, ...]]] = {}
         self.frames: set[tuple[int, int]] = set()  # (frame, loop mark) where a loop's opening is inside the loop
         self.recording = False
         self.tool: int | None = None
@@ -137,7 +140,7 @@ class Monitor:
         m.register_callback(self.tool, e.PY_THROW, thrown)
         self.recording = True
         self.frames.clear()
-        self.state.marks_ring().write(time_ns(), (BREAK,))
+        self.state.record_marks(True)
         m.set_events(self.tool, e.PY_START | e.PY_UNWIND | e.PY_THROW)
         self._arm_all()
 
@@ -145,6 +148,7 @@ class Monitor:
         """Record ticks and first executions only."""
         m, e = self.monitoring, self.events
         self.recording = False
+        self.state.record_marks(False)
         m.register_callback(self.tool, e.INSTRUCTION, self._quiet())
         m.set_events(self.tool, e.PY_START)
         self._arm_all()
@@ -154,6 +158,14 @@ class Monitor:
         for site in self.sites.values():
             site.forget()
         (self.on if self.recording else self.off)()
+
+    def switch(self) -> None:
+        """Heavy marks are to be recorded from here on, or no longer."""
+        thin = self.state.thin
+        for site in list(self.sites.values()):
+            if thin is not None and not thin.marks.isdisjoint(site.marks):
+                self.usual.pop(id(site.code), None)
+                self._arm(site)
 
     def knock(self) -> None:
         """Have the calls of torch modules pass by once more: safe points of a program that runs no mark."""
@@ -236,14 +248,48 @@ class Monitor:
 
     def _loud(self) -> Callable[[CodeType, int], object]:
         state, disable = self.state, self.monitoring.DISABLE
-        sites = self.sites
-        write = state.marks_ring().write
+        sites, thin = self.sites, self.state.thin
+        ring = state.marks_ring()
+        write = ring.write
+        memory, advance, mask, pack, local = (
+            ring.memory,
+            ring.counter.__next__,
+            ring.capacity - 1,
+            RECORD.pack_into,
+            ring.local,
+        )
         frames = self.frames
+        usual = self.usual = {}
 
         def instruction(code: CodeType, offset: int) -> object:
             try:
+                codes = usual[id(code)][offset]
+            except KeyError:
+                return first(code, offset)
+            try:
+                if state.errand is not None:
+                    state.safe_point()
+                    state.safe_point(after=True)
+                try:  # as Ring.write does, without the call
+                    thread = local.id
+                except AttributeError:
+                    thread = ring.thread()
+                now = time_ns()
+                for record in codes:
+                    pack(memory, (advance() & mask) << 4, now, thread, record)
+            except RecursionError:
+                pass  # the program is at its limit: no room for us
+            except Exception as fault:
+                state.record.error("a mark could not be written", fault)
+                return disable
+            return None
+
+        def first(code: CodeType, offset: int) -> object:
+            try:
                 site = sites[id(code)]
                 codes = site.open.get(offset)
+                if codes is not None and thin is not None and not thin.on:
+                    codes = tuple(c for c in codes if c >> 1 not in thin.marks) or None
                 if state.errand is not None and codes is not None and offset not in site.ticks:
                     state.safe_point()
                     state.safe_point(after=True)
@@ -259,6 +305,8 @@ class Monitor:
                     state.tick(now, ticking)
                 elif codes is None:
                     return disable
+                elif offset not in site.guards:
+                    usual.setdefault(id(code), {})[offset] = codes
             except RecursionError:
                 pass  # the program is at its limit: no room for us
             except Exception as fault:

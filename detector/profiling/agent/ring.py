@@ -39,23 +39,36 @@ class Ring:
         self.capacity = capacity
         self.memory = mapped(path, capacity * SIZE)
         self.counter = itertools.count()
+        self.local = _local()
         self.write = self._writer()
+
+    def thread(self) -> int:
+        """The calling thread's native id, kept for the next time in ``local.id``."""
+        self.local.id = number = get_native_id()
+        return number
 
     def _writer(self) -> Callable[[int, tuple[int, ...]], None]:
         # A closure, not a method: this runs at every mark. ``next(counter)`` is atomic under the GIL, so that threads
         # need no lock; the native thread id is kept in a thread-local, which dies with its thread as the id does.
         memory, advance, mask = self.memory, self.counter.__next__, self.capacity - 1
-        pack, local = RECORD.pack_into, _local()
+        pack, local, number = RECORD.pack_into, self.local, self.thread
 
         def write(now: int, codes: tuple[int, ...]) -> None:
             try:
                 thread = local.id
             except AttributeError:
-                thread = local.id = get_native_id()
+                thread = number()
             for code in codes:
                 pack(memory, (advance() & mask) << 4, now, thread, code)
 
         return write
+
+    def since(self, first: int) -> list[int]:
+        """The codes of the records from number ``first`` on, the latest ones where there are too many to keep."""
+        last = self.written()
+        first = max(first, last - self.capacity, 0)
+        memory, mask = self.memory, self.capacity - 1
+        return [RECORD.unpack_from(memory, (n & mask) * SIZE)[2] for n in range(first, last)]
 
     def written(self) -> int:
         """How many records were written so far, overwritten ones included."""

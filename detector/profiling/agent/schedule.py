@@ -12,12 +12,15 @@ import contextlib
 import os
 import sys
 from _thread import allocate_lock, start_new_thread
+from collections import Counter
 from time import perf_counter, time_ns
 from typing import Any
 
+from awp_lint.detector.profiling.agent.budget import BUDGET, Thin, event_ns, share, thinned
 from awp_lint.detector.profiling.agent.errand import Errand
 from awp_lint.detector.profiling.agent.files import Record
 from awp_lint.detector.profiling.agent.life import here
+from awp_lint.detector.profiling.agent.ring import BREAK
 from awp_lint.detector.profiling.agent.state import State
 from awp_lint.detector.profiling.agent.tracer import Tracer, Unavailable, torch_module, uses_cuda
 
@@ -140,6 +143,7 @@ class Schedule:
     def _run(self) -> None:
         self._enter("warm-up")
         self._warm_up()
+        self._weigh()
         self._enter("windows")
         began = perf_counter()
         limit = float(self.options.get("duration") or 60.0)
@@ -273,7 +277,7 @@ class Schedule:
 
     def _close(self, window: dict[str, Any], complete: bool, note: str) -> None:
         window.update(end_ns=window["end_ns"] or time_ns(), complete=complete, note=note)
-        self.record.save()
+        self.record.save(thinned=self.state.thin and self.state.thin.facts())
 
     def _hold(self, window: dict[str, Any], seconds: float, requests: bool) -> None:
         """Keep a window open for ``seconds`` and until enough units (with ``requests``, whole requests) began."""
@@ -418,6 +422,36 @@ class Schedule:
             return units >= 3 and quiet >= 0.1
         return quiet >= 0.5 and bool(self.state.first or self.state.forward)
 
+    def _weigh(self) -> None:
+        """Record two units for a look at what recording costs, and thin out the marks that run too often."""
+        if not self.state.first:
+            return
+        ring = self.state.marks_ring()
+        cost = event_ns(ring)
+        self.backend.on()
+        try:
+            start, began, units = ring.written(), perf_counter(), self._paced()
+            while perf_counter() < began + 0.05 or (self._ticking() and self._paced() < units + 3):
+                if perf_counter() > began + 1.0:
+                    break
+                self._wait(0.01)
+            codes, seconds, units = ring.since(start), perf_counter() - began, self._paced() - units
+        finally:
+            self.backend.off()
+        events = Counter(code >> 1 for code in codes if code != BREAK)
+        taken = share(len(codes), 1, seconds, cost)
+        facts = {"event_ns": round(cost), "events": len(codes), "units": units, "pct": round(100 * taken, 3)}
+        if units > 0:
+            heavy, every = thinned(events, units, seconds, cost)
+            if heavy:
+                pace = max(self.state.ticked().items(), key=lambda entry: entry[1])[0]
+                marks = frozenset(self.state.armed) if self.backend.switches_all else heavy
+                self.state.thin = Thin(marks, every, pace, self.backend.switch)
+                facts["every"] = every
+        elif taken > BUDGET:
+            self.record.error("recording takes %.1f %% of the run's time, and no unit is known" % (100 * taken))
+        self.record.facts["marks_cost"] = facts
+
     def _prime(self) -> None:
         """The first profiler start can hold the program up for seconds: have it now, empty."""
 
@@ -490,6 +524,7 @@ def facts(state: State, backend: Any) -> dict[str, Any]:
         "armed": sorted(state.armed),
         "other_copies": {str(mark): path for mark, path in state.other_copies.items()},
         "differs": sorted(state.differs),
+        "thinned": state.thin and state.thin.facts(),
     }
 
 

@@ -7,11 +7,12 @@ from itertools import count
 from time import time_ns
 from typing import Any, Callable
 
+from awp_lint.detector.profiling.agent.budget import Thin
 from awp_lint.detector.profiling.agent.errand import Errand
 from awp_lint.detector.profiling.agent.files import Record, script
 from awp_lint.detector.profiling.agent.life import here
 from awp_lint.detector.profiling.agent.plan import AgentMark, Plan
-from awp_lint.detector.profiling.agent.ring import Reached, Ring
+from awp_lint.detector.profiling.agent.ring import BREAK, Reached, Ring
 
 TICKS = 1 << 18
 
@@ -40,6 +41,18 @@ class State:
         self._reached: Reached | None = None
         self.first: set[int] = set()
         self.counters: dict[int, Any] = {}
+        self.recording = False  # whether marks are
+        self.thin: Thin | None = None  # marks that run too often to be recorded in every unit
+
+    def record_marks(self, on: bool) -> None:
+        """The back end begins or ends recording."""
+        if on:
+            self.marks_ring().write(time_ns(), (BREAK,))
+            if self.thin is not None:
+                self.thin.begin()
+        elif self.recording and self.thin is not None:
+            self.thin.end(time_ns())
+        self.recording = on
 
     def marks_ring(self) -> Ring:
         """Open and close events."""
@@ -102,6 +115,8 @@ class State:
             self.safe_point()
             now = time_ns()
         self._tick(now, marks)
+        if self.thin is not None and self.recording:
+            self.thin.unit(marks, now)
         if self.errand is not None:
             self.safe_point(after=True)
 

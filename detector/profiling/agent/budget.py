@@ -1,0 +1,91 @@
+"""What recording costs a unit, and which marks are recorded in one unit of several where that is too much.
+
+A marked read in a loop over twenty thousand elements would cost more than it measures. Its mark, and others that run
+as often, are then recorded in every k-th unit only; what a unit costs is read from those units, so that nothing has to
+be scaled. The light marks go on being recorded in every unit.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+from time import thread_time_ns, time_ns
+from typing import Any, Callable
+
+from awp_lint.detector.profiling.agent.ring import BREAK, Ring
+
+BUDGET = 0.01  # of a unit's time
+_DISPATCH = 1.5  # an event with its way to us, in writes of a record
+_MOST = 1000
+
+
+class Thin:
+    """Marks that are recorded in one unit of ``every``. ``stretches``: when they were, as ``(start_ns, end_ns)``."""
+
+    def __init__(self, marks: frozenset[int], every: int, pace: int, switch: Callable[[], None]) -> None:
+        self.marks = marks
+        self.every = every
+        self.pace = pace  # the mark that counts the units
+        self.on = False
+        self.stretches: list[tuple[int, int]] = []
+        self._switch = switch
+        self._count = 0
+        self._began = 0
+
+    def facts(self) -> dict[str, Any]:
+        """For ``process.json``; the stretch that is under way is open."""
+        return {"marks": sorted(self.marks), "every": self.every, "stretches": self.stretches}
+
+    def begin(self) -> None:
+        """A window opens: its first unit is recorded."""
+        self.on = False
+        self._count = 0
+
+    def end(self, now: int) -> None:
+        """A window closes."""
+        if self.on:
+            self.on = False
+            self.stretches.append((self._began, now))
+
+    def unit(self, marks: tuple[int, ...], now: int) -> None:
+        """A unit begins, in the program's thread."""
+        if self.pace not in marks:
+            return
+        turn = self._count % self.every == 0
+        self._count += 1
+        if self.on:
+            self.stretches.append((self._began, now))
+        self._began = now
+        if turn is not self.on:
+            self.on = turn
+            self._switch()
+
+
+def event_ns(ring: Ring) -> float:
+    """What one event costs, about. Writes breaks, which mean nothing where no mark is open."""
+    began = thread_time_ns()
+    for _ in range(500):
+        ring.write(time_ns(), (BREAK,))
+    return _DISPATCH * (thread_time_ns() - began) / 500
+
+
+def share(events: float, units: int, seconds: float, cost_ns: float) -> float:
+    """The part of the time that ``events`` take, of ``units`` that took ``seconds`` together."""
+    return events * cost_ns / 1e9 / seconds if units and seconds > 0 else 0.0
+
+
+def thinned(events: Mapping[int, int], units: int, seconds: float, cost_ns: float) -> tuple[frozenset[int], int]:
+    """The marks to be recorded in one unit of so many; none where all together keep the budget."""
+    part = {mark: share(count, units, seconds, cost_ns) for mark, count in Counter(events).most_common()}
+    left = sum(part.values())
+    if left <= BUDGET:
+        return frozenset(), 1
+    heavy: set[int] = set()
+    for mark, cost in part.items():
+        if left <= BUDGET / 2:
+            break
+        heavy.add(mark)
+        left -= cost
+    taken = sum(part[mark] for mark in heavy)
+    return frozenset(heavy), min(max(2, math.ceil(taken / (BUDGET / 2))), _MOST)
