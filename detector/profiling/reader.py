@@ -17,6 +17,8 @@ from awp_lint.detector.profiling.session import MarkRecords, PlannedMark, Proces
 
 _RECORD = struct.Struct("=QII")
 
+NO_TORCH = "the program never imported torch: no accelerator work could be seen"
+
 Event = tuple[int, int, int]  # time_ns, thread, code
 
 
@@ -36,8 +38,12 @@ def read_session(
             processes.append(read_process(place, marks, ended_ns))
         except (OSError, ValueError, KeyError, TypeError) as fault:
             notes.append(f"the record of one process could not be read ({place.name}: {fault})")
-    if not process_folders(folder):
+    places = process_folders(folder)
+    if not places:
         notes.append(_no_agent(command))
+    # A process that was killed cannot tell.
+    elif all((place / "executed.txt").exists() for place in places) and not any(p.torch for p in processes):
+        notes.append(NO_TORCH)
     for fault_file in sorted(folder.glob("injection-*.err")):
         lines = fault_file.read_text(encoding="utf-8", errors="replace").strip().splitlines() or [""]
         notes.append(f"the agent could not start in a process: {lines[-1]}")

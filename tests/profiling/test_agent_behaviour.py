@@ -13,7 +13,7 @@ from programs import counts, plan_of, pythons
 from awp_lint.detector.profiling.launch import LaunchError, Plan, RunOptions, run_profiled
 from awp_lint.detector.profiling.session import Session
 
-# The folder ``behaviour`` runs much the same on this interpreter; here it is the other back end's newest, and the oldest.
+# The folder ``behaviour`` runs much the same on this interpreter; here it is the other back end's newest and the oldest.
 HERE = sys.version_info >= (3, 12)
 OTHERS = [version for version in pythons() if (int(version.split(".")[1]) >= 12) is not HERE]
 VERSIONS = list(dict.fromkeys([*OTHERS[-1:], next(iter(pythons()))]))

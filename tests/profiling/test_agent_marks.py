@@ -8,6 +8,7 @@ import pytest
 from programs import counts, milliseconds, plan_of, pythons
 
 from awp_lint.detector.profiling.launch import RunOptions, run_profiled
+from awp_lint.detector.profiling.reader import NO_TORCH
 from awp_lint.detector.profiling.session import ProcessSession
 
 CONSTRUCTS = Path(__file__).parent / "data" / "constructs.py"
@@ -54,7 +55,7 @@ def process(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     command = [pythons()[request.param], str(CONSTRUCTS)]
     session = run_profiled(command, plan, RunOptions(directory=str(folder), whole=True))
     assert session.exit_code == 0
-    assert not session.notes
+    assert session.notes == (NO_TORCH,)
     (found,) = session.processes
     assert found.python.startswith(request.param + ".")
     assert not found.errors

@@ -11,6 +11,7 @@ from awp_lint.detector.profiling.agent.files import Record
 from awp_lint.detector.profiling.agent.plan import Plan
 from awp_lint.detector.profiling.agent.schedule import Schedule, facts
 from awp_lint.detector.profiling.agent.state import State
+from awp_lint.detector.profiling.agent.tracer import torch_module
 
 _agent: Agent | None = None
 
@@ -58,7 +59,7 @@ class Agent:
                 self.record.error("the schedule did not end within 5 s")
             self.backend.stop()
             seen = self.state.armed or self.state.other_copies or self.record.errors
-            if seen or self.attached or self.schedule.phase != "waiting":
+            if seen or torch_module() is not None or self.attached or self.schedule.phase != "waiting":
                 self.record.save(clean_exit=True, **facts(self.state, self.backend))
             self._write_executed()
         except BaseException as fault:
