@@ -10,13 +10,15 @@ import ast
 import fnmatch
 import gc
 import pickle
+import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from awp_lint.detector.config import Settings
-from awp_lint.detector.finding import Event, Finding, Mark, MarkKind, Problem
+from awp_lint.detector.finding import Confidence, Event, Finding, Mark, MarkKind, Problem
 from awp_lint.detector.project.cache import Cache, key
 from awp_lint.detector.project.notebook import Notebook, read_notebook
 from awp_lint.detector.project.reading import ReadFile, read_bytes, screen
@@ -25,10 +27,11 @@ from awp_lint.detector.project.source import Source, SourceError
 from awp_lint.detector.project.workers import each
 from awp_lint.detector.scan import Progress, ScanResult, Unit
 from awp_lint.detector.semantics.extract import extract
-from awp_lint.detector.semantics.facts import FileFacts
+from awp_lint.detector.semantics.facts import FileFacts, FunctionFact
 from awp_lint.detector.semantics.index import IndexedFile
 from awp_lint.detector.semantics.linked import Answers, Linked, Question, Recorder
 from awp_lint.detector.semantics.loops import LEVELS
+from awp_lint.detector.semantics.masking import without_bodies
 from awp_lint.detector.semantics.model import FileModel
 from awp_lint.detector.semantics.names import FileNames
 from awp_lint.detector.semantics.summaries import FileValues, summarise_file
@@ -61,6 +64,11 @@ class Outcome:
 
 def analyse(files: Sequence[ReadFile], settings: Settings, cache: Cache, progress: Progress | None) -> ScanResult:
     """Facts of all files, linked; rules on the candidates."""
+    with _own_garbage():
+        return _analyse(files, settings, cache, progress)
+
+
+def _analyse(files: Sequence[ReadFile], settings: Settings, cache: Cache, progress: Progress | None) -> ScanResult:
     screened = screen(files)
     scope = in_scope(screened) | {index for index, file in enumerate(files) if file.found.named}
     total = 2 * len(files)
@@ -87,6 +95,36 @@ def analyse(files: Sequence[ReadFile], settings: Settings, cache: Cache, progres
     )
 
 
+def _collect_by_hand() -> None:
+    """Collecting garbage while trees are built costs a fifth of the parse: it is done between files instead."""
+    gc.collect()
+    gc.freeze()
+    gc.disable()
+
+
+@contextmanager
+def _own_garbage() -> Iterator[None]:
+    """Leave garbage collection as it was, whatever the stages did in this process."""
+    enabled = gc.isenabled()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
+        if enabled:
+            gc.enable()
+
+
+_uncollected = [0]
+
+
+def _collect(size: int) -> None:
+    """Free the cycles of finished files from time to time; ``size`` is that of the file just done, in bytes."""
+    _uncollected[0] += size
+    if _uncollected[0] > 2_000_000:
+        _uncollected[0] = 0
+        gc.collect()
+
+
 class _Counter:
     """Progress over both stages, shown as files."""
 
@@ -108,20 +146,21 @@ class _Counter:
 # reading and parsing -------------------------------------------------------------------------------------------------
 
 
-def parse(path: str, real: str) -> tuple[str, ast.Module, Notebook | None]:
-    """Text and tree of a file; the cells for a notebook. Raises :class:`SourceError` with one clear line."""
+def read(path: str, real: str) -> tuple[str, Notebook | None]:
+    """The text of a file, and the cells for a notebook. Raises :class:`SourceError` with one clear line."""
     try:
         raw = read_bytes(real)
     except OSError as error:
         raise SourceError(f"cannot read: {error.strerror or error}") from None
-    notebook: Notebook | None = None
-    flags = ast.PyCF_ONLY_AST
     if real.endswith(".ipynb"):
         notebook = read_notebook(raw)
-        text = notebook.text
-        flags |= ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
-    else:
-        text = Source.decode(path, raw).text
+        return notebook.text, notebook
+    return Source.decode(path, raw).text, None
+
+
+def parse(text: str, notebook: Notebook | None) -> ast.Module:
+    """The tree of a text. Raises :class:`SourceError` with one clear line."""
+    flags = ast.PyCF_ONLY_AST | (ast.PyCF_ALLOW_TOP_LEVEL_AWAIT if notebook is not None else 0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -137,7 +176,7 @@ def parse(path: str, real: str) -> tuple[str, ast.Module, Notebook | None]:
         except ValueError as error:
             raise SourceError(str(error)) from None
     assert isinstance(tree, ast.Module)
-    return text, tree, notebook
+    return tree
 
 
 # facts ---------------------------------------------------------------------------------------------------------------
@@ -148,18 +187,21 @@ _settings: list[Settings] = []
 
 def _prepare_facts(settings: Settings) -> None:
     _settings[:] = [settings]
-    gc.disable()  # trees hold no cycles; collecting while they are built costs a fifth of the parse
+    _collect_by_hand()
 
 
 def _facts_of(task: tuple[ReadFile, bool]) -> bytes:
     """The pickled facts of one file, or why there are none."""
     file, wanted = task
-    return pickle.dumps(_extracted(file, wanted), protocol=5)
+    data = pickle.dumps(_extracted(file, wanted), protocol=5)
+    _collect(file.size)
+    return data
 
 
 def _extracted(file: ReadFile, wanted: bool) -> _Facts | Failure | None:
     try:
-        text, tree, _ = parse(file.found.path, file.found.real)
+        text, notebook = read(file.found.path, file.found.real)
+        tree = parse(text, notebook)
         if not wanted:
             return None
         facts = extract(tree, text)
@@ -224,6 +266,7 @@ class _Shared:
     answers: Answers
     facts: Sequence[_Facts | Failure | None]
     rules: tuple[Rule, ...]
+    anywhere: tuple[str, ...]  # words of the rules that look at set-up code too
     settings: Settings
 
 
@@ -232,7 +275,7 @@ _shared: list[_Shared] = []
 
 def _prepare_rules(shared: _Shared) -> None:
     _shared[:] = [shared]
-    gc.disable()
+    _collect_by_hand()
 
 
 def _outcomes(
@@ -247,6 +290,7 @@ def _outcomes(
 
     rules = select(settings.select, settings.ignore, settings.extend_select)
     words = sorted(screening_words(rules))
+    anywhere = tuple(sorted({word.decode() for rule in rules if rule.anywhere for word in rule.words}))
     candidates = [
         index for index, item in enumerate(facts) if isinstance(item, tuple) and _holds(files[index].found.real, words)
     ]
@@ -264,7 +308,7 @@ def _outcomes(
                 report.add()
     missing = [index for index in candidates if index not in outcomes]
     tasks = [(index, files[index]) for index in missing]
-    shared = _Shared(linked, answers, facts, rules, settings)
+    shared = _Shared(linked, answers, facts, rules, anywhere, settings)
     made: dict[bytes, bytes] = {}
     for _, (index, data) in each(_found_in, tasks, settings.jobs, _prepare_rules, (shared,), lambda t: t[1].size):
         made[keys[index]] = data
@@ -285,7 +329,9 @@ def _holds(real: str, words: Sequence[bytes]) -> bool:
 
 def _found_in(task: tuple[int, ReadFile]) -> tuple[int, bytes]:
     index, file = task
-    return index, pickle.dumps(_rules_on(index, file), protocol=5)
+    data = pickle.dumps(_rules_on(index, file), protocol=5)
+    _collect(file.size)
+    return index, data
 
 
 def _rules_on(index: int, file: ReadFile) -> Outcome:
@@ -295,8 +341,9 @@ def _rules_on(index: int, file: ReadFile) -> Outcome:
     item = shared.facts[index]
     assert isinstance(item, tuple)
     try:
-        text, tree, notebook = parse(file.found.path, file.found.real)
         recorder = Recorder(shared.linked)
+        text, notebook = read(file.found.path, file.found.real)
+        tree = parse(_to_search(text, item[0], file, recorder), notebook)
         view = FileModel(
             text,
             tree,
@@ -316,6 +363,24 @@ def _rules_on(index: int, file: ReadFile) -> Outcome:
         findings = tuple(_in_cell(finding, notebook) for finding in findings)
     asked = tuple(recorder.asked)
     return Outcome(findings, run.problems, run.unused, asked, shared.answers.digest(asked))
+
+
+def _to_search(text: str, facts: FileFacts, file: ReadFile, project: Recorder) -> str:
+    """The text less the functions in which no rule can find anything at the wanted confidence."""
+    shared = _shared[0]
+    lines = re.split(r"\r\n|\r|\n", text)
+    low = shared.settings.confidence is Confidence.LOW
+
+    def needed(function: FunctionFact) -> bool:
+        frequency, cold = project.entered(file.module, function.qualname, function.line)
+        if not cold and (low if not frequency.known else bool(frequency.path)):
+            return True
+        if not cold and frequency.known and any(call.loops for call in function.calls):
+            return True  # a script's own loops
+        body = "\n".join(lines[function.line - 1 : function.body[1]])
+        return any(word in body for word in shared.anywhere)
+
+    return without_bodies(text, facts, needed)
 
 
 def _rules_for(path: str, shared: _Shared) -> Sequence[Rule]:

@@ -69,7 +69,7 @@ class _Function:
     """A function under construction."""
 
     __slots__ = (
-        "annotations", "awp", "binding", "calls", "cls", "decorators", "env", "header", "index", "kind", "line",
+        "annotations", "awp", "binding", "body", "calls", "cls", "decorators", "env", "header", "index", "kind", "line",
         "loops", "outer", "parameters", "properties", "qualname", "region", "returns", "routes", "scope", "writes",
     )  # fmt: skip
 
@@ -82,6 +82,7 @@ class _Function:
         self.binding = ""
         self.line = 1
         self.header = (1, 1)
+        self.body = (0, 0, 0)
         self.region = Region.NONE
         self.decorators: list[Ref] = []
         self.routes: list[str] = []
@@ -124,6 +125,7 @@ class _Extractor:
         self.libraries: set[str] = set()
         self.nodes = 0
         self.names: dict[str, None] = {}
+        self._lines: list[str] | None = None
 
     def facts(self) -> FileFacts:
         top = self.new_function("<module>", None, -1)
@@ -160,10 +162,16 @@ class _Extractor:
             if name in self.property_names
         )
         return FunctionFact(
-            f.qualname, f.line, f.header, f.cls, f.outer.index if f.outer else -1, f.kind, f.binding, f.region.value,
-            tuple(f.decorators), tuple(f.routes), f.parameters, tuple(f.annotations), tuple(dict.fromkeys(f.returns)),
-            tuple(f.calls), properties, tuple(f.writes), tuple(f.loops), f.awp,
+            f.qualname, f.line, f.header, f.body, f.cls, f.outer.index if f.outer else -1, f.kind, f.binding,
+            f.region.value, tuple(f.decorators), tuple(f.routes), f.parameters, tuple(f.annotations),
+            tuple(dict.fromkeys(f.returns)), tuple(f.calls), properties, tuple(f.writes), tuple(f.loops), f.awp,
         )  # fmt: skip
+
+    def line(self, number: int) -> str:
+        """A line of the text, counted as ``ast`` does."""
+        if self._lines is None:
+            self._lines = re.split(r"\r\n|\r|\n", self.text)
+        return self._lines[number - 1]
 
     def comments(self) -> None:
         """Give ``# awp: hot`` and ``# awp: setup`` to the function on whose header, or above which, they stand."""
@@ -211,7 +219,11 @@ class _Extractor:
             function.kind = "async"
         if node.decorator_list:
             function.line = node.decorator_list[0].lineno
-        function.header = (function.line, max(node.lineno, node.body[0].lineno - 1))
+        first = first_line(node.body[0])
+        function.header = (function.line, max(node.lineno, first - 1))
+        indent = node.body[0].col_offset
+        if first > node.lineno and not self.line(first)[:indent].strip():
+            function.body = (first, node.end_lineno or first, indent)
         for decorator in node.decorator_list:
             target = decorator.func if isinstance(decorator, ast.Call) else decorator
             function.decorators.append(self.name_ref(target, holder))
@@ -875,6 +887,12 @@ class _Extractor:
             ref = self.ref(node, f)
             return UNKNOWN if ref == UNKNOWN else self.intern(("()", ref))
         return UNKNOWN
+
+
+def first_line(node: ast.stmt) -> int:
+    """The line on which a statement begins, its decorators included."""
+    decorators: list[ast.expr] = getattr(node, "decorator_list", [])
+    return decorators[0].lineno if decorators else node.lineno
 
 
 def _chain(node: ast.expr) -> str | None:

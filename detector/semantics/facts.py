@@ -65,6 +65,9 @@ class FunctionFact(NamedTuple):
     qualname: str
     line: int  # of the first decorator, as co_firstlineno
     header: tuple[int, int]  # lines from the first decorator to the last line before the body
+    body: tuple[
+        int, int, int
+    ]  # first and last line and indentation of a body that has its lines for itself, else zeros
     cls: int  # index of the class that directly holds it, -1
     outer: int  # index of the function around it, -1
     kind: str  # "function", "async", "lambda", "module"

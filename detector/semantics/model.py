@@ -77,7 +77,13 @@ class FunctionModel:
     def __init__(self, file: FileModel, definition: Definition) -> None:
         self.file = file
         self.definition = definition
+        # several dozen rules ask the same of the same nodes
         self._loop_kinds: dict[ast.AST, LoopKind] = {}
+        self._qualified: dict[ast.expr, str | None] = {}
+        self._loops: dict[ast.AST, tuple[LoopNode, ...]] = {}
+        self._written: dict[ast.AST, frozenset[str]] = {}
+        self._regions: dict[ast.AST, Region] = {}
+        self._frequencies: dict[ast.AST, Frequency] = {}
         self._clocks: dict[ast.stmt, bool] = {}
 
     @property
@@ -128,7 +134,10 @@ class FunctionModel:
         return self.definition.statement(node)
 
     def loops(self, node: ast.AST) -> tuple[LoopNode, ...]:
-        return self.definition.loops(node)
+        known = self._loops.get(node)
+        if known is None:
+            known = self._loops[node] = self.definition.loops(node)
+        return known
 
     def loop_kind(self, loop: ast.AST) -> LoopKind:
         if not isinstance(loop, (ast.For, ast.AsyncFor, ast.While, ast.comprehension)):
@@ -145,7 +154,10 @@ class FunctionModel:
         return self.definition.uses(name)
 
     def written_in(self, loop: ast.AST) -> frozenset[str]:
-        return self.definition.written_in(loop)
+        known = self._written.get(loop)
+        if known is None:
+            known = self._written[loop] = self.definition.written_in(loop)
+        return known
 
     def outer(self) -> FunctionModel | None:
         """The enclosing function's view; the module's top level is nobody's outer view."""
@@ -160,6 +172,11 @@ class FunctionModel:
         return self.file.names.scope(self.definition)
 
     def qualified(self, node: ast.expr) -> str | None:
+        if node not in self._qualified:
+            self._qualified[node] = self._meaning(node)
+        return self._qualified[node]
+
+    def _meaning(self, node: ast.expr) -> str | None:
         name = self.names.qualified(node)
         if name is not None:
             return self.file.project.canonical(name)
@@ -210,12 +227,18 @@ class FunctionModel:
         return self.file.project.entered(self.module, definition.qualname, definition.first_line)
 
     def frequency(self, node: ast.AST) -> Frequency:
+        known = self._frequencies.get(node)
+        if known is None:
+            known = self._frequencies[node] = self._runs(node)
+        return known
+
+    def _runs(self, node: ast.AST) -> Frequency:
         base, cold = self.entered
         if cold or not base.known:
             return base
         if regions.made_once(self.definition.ancestors(node)):
             return Frequency((), base.certainty, base.chain)
-        found = paths.inside(base, (self.loop_kind(loop) for loop in reversed(self.definition.loops(node))))
+        found = paths.inside(base, (self.loop_kind(loop) for loop in reversed(self.loops(node))))
         if regions.in_first_step(self.definition.ancestors(node)):
             return Frequency(paths.first(found.path), found.certainty, found.chain)
         return found
@@ -230,6 +253,12 @@ class FunctionModel:
         return found
 
     def regions(self, node: ast.AST) -> Region:
+        known = self._regions.get(node)
+        if known is None:
+            known = self._regions[node] = self._surroundings(node)
+        return known
+
+    def _surroundings(self, node: ast.AST) -> Region:
         found = self.own_regions
         qualified: Callable[[ast.expr], str | None] = self.names.qualified
         for child, parent in self.definition.ancestors(node):

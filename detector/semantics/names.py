@@ -61,7 +61,7 @@ class FileNames:
 
     def qualified(self, node: ast.expr) -> str | None:
         """As :meth:`ScopeNames.qualified`, at the module's top level."""
-        return dotted(node, self.table)
+        return dotted(node, self.table, {})
 
     def scope(self, definition: Definition) -> ScopeNames:
         """Names as the definition sees them."""
@@ -72,7 +72,8 @@ class ScopeNames:
     """Name resolution inside one definition: local names hide the module's, local imports count."""
 
     def __init__(self, file: FileNames, definition: Definition) -> None:
-        self._table: dict[str, str | None] = dict(file.table)
+        self._local: dict[str, str | None] = {}
+        self._table = file.table
         self.module = file.module
         chain: list[Definition] = []
         current: Definition | None = definition
@@ -80,22 +81,22 @@ class ScopeNames:
             chain.append(current)
             current = current.outer
         for scope in reversed(chain):
-            self._table.update(dict.fromkeys(scope.local_names))
+            self._local.update(dict.fromkeys(scope.local_names))
             for node in scope.nodes(ast.Import, ast.ImportFrom):
                 assert isinstance(node, (ast.Import, ast.ImportFrom))
-                self._table.update(import_bindings(node, file.module, file.is_package))
+                self._local.update(import_bindings(node, file.module, file.is_package))
             for node in scope.nodes(ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef):
                 assert isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
                 if scope.parent(node) is scope.node and len(scope.assignments(node.name)) == 1:
-                    self._table[node.name] = f"{file.module}.{scope.prefix}{node.name}"
+                    self._local[node.name] = f"{file.module}.{scope.prefix}{node.name}"
 
     def qualified(self, node: ast.expr) -> str | None:
         """Dotted name of a Name or Attribute chain; None for locals, parameters, builtins and other expressions."""
-        return dotted(node, self._table)
+        return dotted(node, self._table, self._local)
 
 
-def dotted(node: ast.expr, table: Mapping[str, str | None]) -> str | None:
-    """``a.b.c`` with its root replaced by what ``table`` says; None where the root is not in it."""
+def dotted(node: ast.expr, table: Mapping[str, str], local: Mapping[str, str | None]) -> str | None:
+    """``a.b.c`` with its root replaced by what ``local`` and else ``table`` say; None where they say nothing."""
     parts: list[str] = []
     current = node
     while isinstance(current, ast.Attribute):
@@ -103,7 +104,8 @@ def dotted(node: ast.expr, table: Mapping[str, str | None]) -> str | None:
         current = current.value
     if not isinstance(current, ast.Name):
         return None
-    root = table.get(current.id)
+    name = current.id
+    root = local[name] if name in local else table.get(name)
     if root is None:
         return None
     return ".".join([root, *reversed(parts)]) if parts else root

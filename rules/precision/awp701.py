@@ -61,6 +61,7 @@ class GradTracking(Rule):
         - Callers or callees that switch gradients off: `generate`, pipelines, `SentenceTransformer.encode`. Callers in
           other files are not seen, so that findings behind them are shown at low confidence.
         - Models whose parameters do not require gradients; `torch.set_grad_enabled(False)` anywhere in the file.
+        - Functions that are handed the model and that nothing shown calls: low confidence.
         - Training, tests, and the `forward` of a module: its caller decides.
         - `no_grad` in libraries whose results may be fed into training.
         """
@@ -105,7 +106,7 @@ class GradTracking(Rule):
         assert isinstance(node, ast.Call)
         if not isinstance(view.node, ast.FunctionDef | ast.AsyncFunctionDef) or not _runs_model(node, view):
             return
-        if OFF_EVERYWHERE.search(file.text) or TRAINS.search(file.text) or _is_module(view):
+        if _is_module(view) or OFF_EVERYWHERE.search(file.text) or TRAINS.search(file.text):
             return
         regions = view.regions(node)
         if regions & (IDLE | Region.INFERENCE | Region.COMPILED | Region.CAPTURED):
@@ -119,7 +120,7 @@ class GradTracking(Rule):
         if above or below:
             return
         confidence = Confidence.HIGH if frequency.certainty is Certainty.PROVEN else Confidence.MEDIUM
-        if above is None or below is None or not frequency.known:
+        if above is None or below is None or not frequency.known or _handed_in(node, view):
             confidence = Confidence.LOW
         if view.value(node.func).certainty is not Certainty.PROVEN:
             confidence = lower(confidence, Confidence.MEDIUM)
@@ -194,6 +195,19 @@ def _runs_model(call: ast.Call, view: FunctionView) -> bool:
     if any(v.cls is not None and v.cls.startswith(_OFF_CLASSES) for v in values):
         return False
     return any(v.kind is Kind.MODULE for v in values)
+
+
+def _handed_in(call: ast.Call, view: FunctionView) -> bool:
+    """Whether the model is a parameter of a function that nothing shown calls: its callers decide about gradients."""
+    root = call.func
+    while isinstance(root, ast.Attribute):
+        root = root.value
+    definition = view.node
+    if not isinstance(root, ast.Name) or isinstance(definition, ast.Lambda | ast.Module) or root.id in ("self", "cls"):
+        return False
+    arguments = definition.args
+    names = {a.arg for a in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)}
+    return root.id in names and not view.frequency(call).chain
 
 
 def _first_call(view: FunctionView, file: FileView) -> ast.Call | None:
