@@ -105,12 +105,20 @@ class CollectivePerElement(Rule):
             node=loop if isinstance(loop, ast.stmt) else node,
             message=f"one `{name}` for each item of `{items}` {often(frequency)}".rstrip(),
             action=f"pack `{items}` into one tensor and issue one `{name}`",
-            confidence=lower(self.confidence, sureness(view, node, frequency)),
+            confidence=lower(
+                self.confidence, sureness(view, node, frequency) if _counts(loop, view) else Confidence.LOW
+            ),
             frequency=frequency,
             why=frequency_reason(frequency),
             mark=MarkKind.LOOP if isinstance(loop, ast.stmt) else MarkKind.STATEMENT,
             covers=(node,),
         )
+
+
+def _counts(loop: ast.For | ast.AsyncFor | ast.comprehension, view: FunctionView) -> bool:
+    """Whether the loop serves requests: not one that warms up or measures memory."""
+    text = f"{view.qualname} {ast.unparse(loop.iter)}".lower()
+    return not any(word in text for word in ("profile", "dummy", "warmup", "warm_up", "init"))
 
 
 def _on_item(call: ast.Call, loop: ast.For | ast.AsyncFor | ast.comprehension) -> bool:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from awp_lint.detector.finding import Event, MarkKind, RootCause
+from awp_lint.detector.finding import Confidence, Event, MarkKind, RootCause
 from awp_lint.detector.semantics.view import FileView, FunctionView
 from awp_lint.rules.base import Candidate, Rule
 from awp_lint.rules.common import frequency_reason, hot_frequency, often, short, sureness
-from awp_lint.rules.communication.collectives import BARRIER, OBJECT, collective
+from awp_lint.rules.communication.collectives import BARRIER, OBJECT, collective, hot_here
 
 
 class ObjectCollective(Rule):
@@ -36,6 +36,8 @@ class ObjectCollective(Rule):
         """
     fine = """
         - Set-up, saving, shutting down, training.
+        - Helpers that are called from set-up and from steps alike: low confidence, unless the function itself holds the
+          loop or is a `forward`, `generate` or `step`.
         - Once a request: a new prompt handed to the other ranks.
         """
     safety = """
@@ -90,7 +92,7 @@ class ObjectCollective(Rule):
             node=node,
             message=message.rstrip(),
             action=action,
-            confidence=sureness(view, node, frequency),
+            confidence=sureness(view, node, frequency) if hot_here(node, view) else Confidence.LOW,
             frequency=frequency,
             why=frequency_reason(frequency),
         )

@@ -15,7 +15,7 @@ from awp_lint.rules.fusion.chains import Chain, chains
 from awp_lint.rules.fusion.context import place, replaced_class
 from awp_lint.rules.fusion.norms import norm
 
-_BOOKKEEPING = re.compile(r"len(gth)?s?(_|$)|padding|position|bucket|index|indices|_mask|shape|offset")
+_BOOKKEEPING = re.compile(r"len(gth)?s?(_|$)|padding|position|bucket|index|indices|_mask|shape|offset|metadata")
 _LEAST = 7  # launches: fewer save less than a compiled region costs to enter
 
 
@@ -46,6 +46,8 @@ class PointwiseChain(Rule):
         - Compiled regions, `torch.jit.script`, CUDA graphs (there the launches cost little), reference
           implementations.
         - Once a request and set-up.
+        - Schedulers of diffusion pipelines, whose coefficients are 0-d host tensors, and arithmetic on lengths and
+          positions: shown at low confidence.
         """
     safety = """
         No automatic rewrite: put the chain into a function of its own and decorate it with `@torch.compile`, or use a
@@ -120,6 +122,8 @@ class PointwiseChain(Rule):
         frequency, cap = counted
         if frequency.known and not {Level.TOKEN, Level.STEP, Level.LAYER} & set(frequency.path):
             return
+        if any(base.endswith("SchedulerMixin") for base in view.class_bases):
+            cap = Confidence.LOW  # once a step, and mostly on 0-d host tensors that nothing tells from others
         if replaced_class(view, file) or _BOOKKEEPING.search(view.qualname.rpartition(".")[2]):
             cap = Confidence.LOW
         value = view.value(first)

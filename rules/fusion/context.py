@@ -10,7 +10,8 @@ from awp_lint.detector.semantics.view import FileView, Frequency, FunctionView, 
 from awp_lint.rules.common import served_frequency
 
 _REFERENCE = re.compile(
-    r"(^|_)(native|python|reference|ref|eager|fallback|naive|slow|torch_impl|pytorch|py|impl_abstract|fake|meta)(_|$)"
+    r"(^|_)(native|python|reference|ref|eager|fallback|naive|slow|torch_impl|pytorch|py|impl_abstract|fake|meta|baseline|inputs)(_|$)"
+    r"|_torch$"
 )
 _KERNEL_DECORATORS = ("triton.", "helion.", "numba.", "cute.", "tilelang.", "cutlass.", "tvm.")
 #: Class decorators that put a fused kernel in place of ``forward``.

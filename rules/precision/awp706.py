@@ -13,6 +13,7 @@ from awp_lint.rules.base import Candidate, Rule
 from awp_lint.rules.common import argument, callee, frequency_reason, lower, often, served_frequency, short, sureness
 from awp_lint.rules.flow import resolve
 from awp_lint.rules.nodemap import Definition
+from awp_lint.rules.serving.enginerule import reason_given
 
 _WIDE = frozenset({"torch.float64", "torch.double"})
 #: NumPy functions that give float64 whatever they are given, or by default.
@@ -102,8 +103,8 @@ class Float64OnDevice(Rule):
         if frequency is None or value.device is Device.HOST or value.rank == 0:
             return
         level = sureness(view, node, frequency, value)
-        if not frequency.hot and found.dtype is not None:
-            level = lower(level, Confidence.LOW)  # once a request, and somebody asked for it
+        if found.dtype is not None and (not frequency.hot or reason_given(file.text, node.lineno)):
+            level = lower(level, Confidence.LOW)  # somebody asked for it, and it is rare or explained
         action = "use float32" if found.dtype is not None else "cast on the host first: `.astype(np.float32)`"
         yield Candidate(
             node=node,

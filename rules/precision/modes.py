@@ -6,6 +6,7 @@ import ast
 import re
 
 from awp_lint.detector.semantics.view import FileView, Frequency, FunctionView, Region
+from awp_lint.rules.common import callee
 
 #: The whole program, or the model's parameters, record no gradients.
 OFF_EVERYWHERE = re.compile(
@@ -18,7 +19,10 @@ TRAINS = re.compile(
 
 
 def callers_off(view: FunctionView, frequency: Frequency, file: FileView) -> bool | None:
-    """Whether a caller in the chain switches gradients off; None where the chain leaves this file."""
+    """Whether a caller switches gradients off: one of the chain, or one in this file, however far up.
+
+    None where the chain leaves this file.
+    """
     unknown = False
     for frame in frequency.chain:
         if frame.path != view.path:
@@ -27,7 +31,27 @@ def callers_off(view: FunctionView, frequency: Frequency, file: FileView) -> boo
         for other in file.functions():
             if other.qualname == frame.function and _off_at(other, frame.line):
                 return True
+    if _called_under_off(view.qualname.rpartition(".")[2], file):
+        return True
     return None if unknown else False
+
+
+def _called_under_off(name: str, file: FileView) -> bool:
+    """Whether a function of this name is called with gradients off, directly or through functions of this file."""
+    seen, pending = {name}, [name]
+    while pending:
+        wanted = pending.pop()
+        for view in file.functions():
+            for call in view.nodes(ast.Call):
+                if not isinstance(call, ast.Call) or callee(call) != wanted:
+                    continue
+                if view.regions(call) & Region.INFERENCE:
+                    return True
+                caller = view.qualname.rpartition(".")[2]
+                if caller not in seen:
+                    seen.add(caller)
+                    pending.append(caller)
+    return False
 
 
 def _off_at(view: FunctionView, line: int) -> bool:

@@ -51,7 +51,7 @@ class LoadPerRequest(Rule):
     fine = """
         - Loading at start-up, in `__init__`, in a `lifespan` or `startup` hook.
         - Lazy loading behind `if model is None`, in `lru_cache` functions and in caches by name.
-        - Offline scripts, which load once a run.
+        - Offline scripts, which load once a run; files that come with the request.
         """
     safety = """
         No automatic rewrite: load at start-up (module level, `lifespan`) and keep the object.
@@ -90,7 +90,10 @@ class LoadPerRequest(Rule):
             return
         confidence = Confidence.LOW
         if frequency.certainty is Certainty.PROVEN:
-            confidence = Confidence.MEDIUM if what == "a file" else Confidence.HIGH
+            confidence = Confidence.HIGH
+            if what == "a file":  # only a fixed path is the same file each time; others may come with the request
+                fixed = bool(node.args) and isinstance(node.args[0], ast.Constant)
+                confidence = Confidence.MEDIUM if fixed else Confidence.LOW
         yield Candidate(
             node=node,
             message=f"`{short(node.func, 50)}(...)` loads {what} for every request",

@@ -69,6 +69,8 @@ def _path(node: yaml.Node, *names: str) -> yaml.Node | None:
 
 def _is_container(node: yaml.Node) -> bool:
     names = _items(node)
+    if "modelFormat" in names and "args" in names:
+        return True  # a KServe predictor: its runtime hands the arguments to vLLM
     return "image" in names or ("build" in names and bool({"command", "entrypoint", "environment"} & set(names)))
 
 
@@ -116,6 +118,8 @@ def _container(node: yaml.Node, judge: Judge) -> None:
         judge.variable(name, value, word)
     image = getattr(names.get("image"), "value", "")
     engine = engine_of_image(image) if isinstance(image, str) else None
+    if _named(_path(node, "modelFormat", "name")) in ("huggingface", "vllm"):
+        engine = "vllm"
     started: list[tuple[Launch, list[Word]]] = []
     for words in _started(names):
         found = launch(words)
@@ -129,6 +133,11 @@ def _container(node: yaml.Node, judge: Judge) -> None:
             own[name] = value
             judge.variable(name, value, word)
         judge.launch(found, Surroundings(own, _devices(node), _cores(node), len(started)))
+
+
+def _named(node: yaml.Node | None) -> str:
+    value = getattr(node, "value", "")
+    return value if isinstance(value, str) else ""
 
 
 def _variables(node: yaml.Node | None) -> Iterator[tuple[str, str, Word]]:

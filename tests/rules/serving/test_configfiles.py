@@ -164,6 +164,21 @@ def test_kubernetes() -> None:
     assert found("deploy.yaml", text) == [("AWP804", 13), ("AWP804", 26), ("AWP809", 9), ("AWP811", 16)]
 
 
+def test_kserve_predictor() -> None:
+    text = """
+        kind: InferenceService
+        spec:
+          predictor:
+            model:
+              modelFormat: {name: huggingface}
+              args:
+                - --enforce-eager
+                - --tensor-parallel-size=1
+              resources: {limits: {nvidia.com/gpu: "1"}}
+        """
+    assert found("isvc.yaml", text) == [("AWP804", 7)]
+
+
 def test_engine_files() -> None:
     vllm = "model: m\nmax-model-len: 4096\nenforce-eager: true\n"
     assert found("vllm.yaml", vllm) == [("AWP804", 3)]
