@@ -38,7 +38,7 @@ class Candidate:
     confidence: Confidence
     frequency: Frequency
     why: tuple[str, ...] = ()
-    until: ast.AST | None = None  # the last statement of a pattern that spans several; its mark covers them all
+    lines: tuple[ast.stmt, ast.stmt] | None = None  # first and last statement of a pattern; its mark covers them all
     mark: MarkKind | None = None  # None: the rule's own kind
     covers: tuple[ast.AST, ...] = ()
     related: tuple[Related, ...] = ()

@@ -180,8 +180,6 @@ class _Findings:
         statement = view.statement(candidate.node)
         first, last = header_lines(statement)
         line, column, end_line, end_column = _extent(candidate.node)
-        if candidate.until is not None:
-            end_line, end_column = _end(candidate.until)
         reason = self.silenced.reason((rule.id, *hit.also), min(first, line), max(last, line))
         return Finding(
             id=digest(rule.id, self.file.module or self.file.path, view.qualname, code, str(ordinal)),
@@ -264,9 +262,10 @@ def _mark(rule: Rule, candidate: Candidate, view: FunctionView) -> Mark:
             node = statement
     if kind is MarkKind.FUNCTION and isinstance(view.node, ast.FunctionDef | ast.AsyncFunctionDef):
         node = view.node
-    if candidate.until is not None:
-        line, column = candidate.node.lineno, candidate.node.col_offset
-        end_line, end_column = _end(candidate.until)
+    if candidate.lines is not None:
+        first, last = candidate.lines
+        line, column = first.lineno, first.col_offset
+        end_line, end_column = _end(last)
     elif isinstance(node, ast.stmt) and kind is MarkKind.STATEMENT:
         line, column, end_line, end_column = _extent(node)
     else:

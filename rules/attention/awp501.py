@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from awp_lint.detector.finding import Confidence, Event, Fix, RootCause
 from awp_lint.detector.semantics.values import Device
 from awp_lint.detector.semantics.view import FileView, FunctionView, Region
-from awp_lint.rules.attention.pattern import Attention, find_attention
+from awp_lint.rules.attention.pattern import Attention, applied_weights, find_attention
 from awp_lint.rules.base import Candidate, Rule
-from awp_lint.rules.common import frequency_reason, judge, lower, own_text, served_frequency, short
+from awp_lint.rules.common import callee, frequency_reason, judge, lower, own_text, served_frequency, short
 
 if TYPE_CHECKING:
     from awp_lint.rules.nodemap import Definition
@@ -22,7 +22,8 @@ _FUSED = re.compile(
     r"scaled_dot_product_attention|flash_attn|memory_efficient_attention|xformers|flex_attention|flashinfer|_sdpa|sdpa_"
 )
 
-_FUSED_CLASS = re.compile(r"sdpa|flash|xformers", re.IGNORECASE)
+_FUSED_CLASS = re.compile(r"sdpa|flash|xformers|2_0", re.IGNORECASE)
+_SCORES_CALL = re.compile(r"_?(get|compute|calc(ulate)?)_(attention|attn)_(scores|probs|weights)")
 
 
 class ManualAttention(Rule):
@@ -33,7 +34,7 @@ class ManualAttention(Rule):
     root_cause = RootCause.COMPUTE
     cost_us = 300.0
     event = Event.LAUNCHES
-    words = (b"softmax",)
+    words = (b"softmax", b"get_attention_scores", b"attention_probs", b"attn_probs")
     nodes = (ast.Call,)
     over = ("AWP303", "AWP301")
 
@@ -86,6 +87,9 @@ class ManualAttention(Rule):
 
     def candidates(self, node: ast.AST, view: FunctionView, file: FileView) -> Iterator[Candidate]:
         assert isinstance(node, ast.Call)
+        if _SCORES_CALL.fullmatch(callee(node)):
+            yield from _split(node, view, file)
+            return
         attention = find_attention(node, view)
         if attention is None or view.value(attention.scores).device is Device.HOST:
             return
@@ -101,8 +105,8 @@ class ManualAttention(Rule):
         query, key = short(attention.query, 30), short(attention.key, 30)
         kept = " (it must go without the weights)" if attention.weights_kept else ""
         yield Candidate(
-            node=first,
-            until=last,
+            node=view.statement(node),
+            lines=(first, last),
             message=f"attention of `{query}` and `{key}` is written out: every step writes the whole score matrix",
             action=f"call `F.scaled_dot_product_attention`{kept}",
             confidence=confidence,
@@ -115,8 +119,30 @@ class ManualAttention(Rule):
     def rewrite(self, candidate: Candidate, definition: Definition) -> Fix | None:
         from awp_lint.rules.attention.rewrite import fused_call
 
-        assert isinstance(candidate.data, Attention)
-        return fused_call(candidate.data, definition)
+        return fused_call(candidate.data, definition) if isinstance(candidate.data, Attention) else None
+
+
+def _split(node: ast.Call, view: FunctionView, file: FileView) -> Iterator[Candidate]:
+    """Attention whose first half stands in a method of its own: its result goes into the product with the values."""
+    output = applied_weights(node, view)
+    if output is None:
+        return
+    frequency = served_frequency(view, node)
+    if frequency is None:
+        return
+    confidence = lower(judge(frequency), Confidence.MEDIUM)
+    if view.regions(node) & Region.FALLBACK or _has_fused_twin(view, file):
+        confidence = Confidence.LOW
+    first, last = view.statement(node), view.statement(output)
+    yield Candidate(
+        node=first,
+        lines=(first, last),
+        message=f"`{short(node.func, 40)}` makes the whole score matrix and line {output.lineno} applies it",
+        action="call `F.scaled_dot_product_attention` on queries, keys and values",
+        confidence=confidence,
+        frequency=frequency,
+        why=(f"scores by `{callee(node)}`, product in line {output.lineno}", *frequency_reason(frequency)),
+    )
 
 
 def _has_fused_twin(view: FunctionView, file: FileView) -> bool:
@@ -134,6 +160,9 @@ def _has_fused_twin(view: FunctionView, file: FileView) -> bool:
     return any(
         isinstance(cls, ast.ClassDef)
         and _FUSED_CLASS.search(cls.name) is not None
-        and any(getattr(base, "id", getattr(base, "attr", "")) == own for base in cls.bases)
+        and (
+            (cls.name.startswith(own) and cls.name != own)
+            or any(getattr(base, "id", getattr(base, "attr", "")) == own for base in cls.bases)
+        )
         for cls in file.tree.body
     )

@@ -95,6 +95,12 @@ def find_attention(softmax: ast.Call, view: FunctionView) -> Attention | None:
     return attention
 
 
+def applied_weights(node: ast.expr, view: FunctionView) -> ast.expr | None:
+    """The matrix product that a value flows into, through casts, dropout and local names."""
+    found = _Forward(view).follow(node, 0)
+    return None if found is None else found[0]
+
+
 def softmax_input(call: ast.Call, view: FunctionView) -> ast.expr | None:
     """What a softmax over the last dimension is taken of."""
     dotted = view.qualified(call.func) or ""

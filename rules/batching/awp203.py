@@ -13,6 +13,7 @@ from awp_lint.rules.base import Candidate, Rule
 from awp_lint.rules.batching.calls import over_batches
 from awp_lint.rules.common import (
     IDLE,
+    callee,
     frequency_reason,
     hot_frequency,
     loop_body,
@@ -44,8 +45,8 @@ class BatchAxisLoop(Rule):
     summary = "a Python loop over the rows of a device tensor launches kernels for each row"
     what = """
         `for i in range(batch_size)` or `for row in x` over the first axis of a device tensor, whose body computes on
-        the row's own data only: at least two device operations a row, no model call, and nothing that depends on the
-        row before.
+        the row's own data only: at least two device operations a row (one where the loop goes over every position), no
+        model call, and nothing that depends on the row before.
         """
     why = """
         Each operation launches one small kernel a row, some microseconds of Python and driver each; one operation over
@@ -102,8 +103,11 @@ class BatchAxisLoop(Rule):
         if rows is None or view.value(rows).rank == 1 or _rows_differ(node, view, file):
             return
         launches = [part for part in _parts(node, view) if _launches(part, view, file)]
-        if len(launches) < 2 or _calls_modules(node, view):
+        writes = _row_writes(node, view)
+        many = view.loop_kind(node) is LoopKind.ELEMENTS
+        if len(launches) + len(writes) < (1 if many else 2) or _calls_modules(node, view):
             return
+        launches = [*launches, *writes]
         frequency = hot_frequency(view, launches[0])
         if frequency is None:
             return
@@ -129,7 +133,9 @@ def _branches(loop: ast.For) -> bool:
 
 def _rows_differ(loop: ast.For, view: FunctionView, file: FileView) -> bool:
     """Whether a row's size depends on its data (masks, waits), or a pass needs what the one before left."""
-    bound: set[str] = set(target_names(loop.target))
+    # A slice that depends on the row's number alone (`mask[i, : i + 1]`) has a form for all rows.
+    counts = callee(loop.iter) == "range" if isinstance(loop.iter, ast.Call) else False
+    bound: set[str] = set() if counts else set(target_names(loop.target))
     for statement in loop.body:
         for part in ast.walk(statement):
             if isinstance(part, ast.AugAssign) and isinstance(part.target, ast.Name):
@@ -155,7 +161,7 @@ def _rows(loop: ast.For, view: FunctionView) -> ast.expr | None:
     for source in iterables(loop.iter):
         if view.value(source).is_tensor and view.value(source).on_device:
             return source
-    if view.loop_kind(loop) is not LoopKind.BATCH or not isinstance(loop.target, ast.Name):
+    if view.loop_kind(loop) not in (LoopKind.BATCH, LoopKind.ELEMENTS) or not isinstance(loop.target, ast.Name):
         return None
     index = loop.target.id
     for statement in loop_body(loop):
@@ -187,6 +193,17 @@ def _launches(part: ast.expr, view: FunctionView, file: FileView) -> bool:
     assert isinstance(part, ast.Call)
     fact = lookup(view.qualified(part.func) or "", file.target)
     return fact is not None and fact.launches and not fact.waits
+
+
+def _row_writes(loop: ast.For, view: FunctionView) -> list[ast.expr]:
+    """Assignments of the body into a row of a device tensor: one kernel each."""
+    names = target_names(loop.target)
+    return [
+        target
+        for statement in loop.body
+        for target in (statement.targets if isinstance(statement, ast.Assign) else [])
+        if isinstance(target, ast.Subscript) and names_in(target.slice) & names and view.value(target.value).on_device
+    ]
 
 
 def _calls_modules(loop: ast.For, view: FunctionView) -> bool:

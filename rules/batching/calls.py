@@ -66,7 +66,9 @@ def item_loops(view: FunctionView, node: ast.AST) -> Iterator[ast.For | ast.Asyn
 def _inputs(loop: ast.For | ast.AsyncFor | ast.comprehension, view: FunctionView) -> bool:
     """Whether the loop goes over a list of what models are asked about: texts, arrays."""
     value = view.value(loop.iter)
-    return value.kind is Kind.SEQUENCE and value.element is not None and value.element.kind in (Kind.STRING, Kind.NDARRAY)
+    return (
+        value.kind is Kind.SEQUENCE and value.element is not None and value.element.kind in (Kind.STRING, Kind.NDARRAY)
+    )
 
 
 def over_batches(loop: ast.For | ast.AsyncFor | ast.comprehension) -> bool:

@@ -21,3 +21,22 @@ class Model(nn.Module):
                 norms.append(torch.sqrt((row * row).sum()))
             hidden_states = layer(hidden_states, out, torch.stack(norms))
         return hidden_states
+
+
+def causal_mask(length: int, device: torch.device) -> torch.Tensor:
+    seq_len = length
+    mask = torch.full((seq_len, seq_len), float("-inf"), device=device)
+    for i in range(seq_len):  # expect: AWP203
+        mask[i, : i + 1] = 0
+    return mask
+
+
+class Decoder(nn.Module):
+    def __init__(self, layers: nn.ModuleList):
+        super().__init__()
+        self.layers = layers
+
+    def forward(self, hidden_states: torch.Tensor) -> torch.Tensor:
+        for layer in self.layers:
+            hidden_states = layer(hidden_states, causal_mask(hidden_states.shape[1], hidden_states.device))
+        return hidden_states

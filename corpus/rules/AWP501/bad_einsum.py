@@ -10,17 +10,17 @@ class Einsum(nn.Module):
         self.scale = dim_head**-0.5
 
     def forward(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-        sim = torch.einsum("b h i d, b h j d -> b h i j", q, k) * self.scale  # expect: AWP501
+        sim = torch.einsum("b h i d, b h j d -> b h i j", q, k) * self.scale
         sim = sim + mask
-        attn = sim.softmax(dim=-1)
+        attn = sim.softmax(dim=-1)  # expect: AWP501
         return torch.einsum("b h i j, b h j d -> b h i d", attn, v)
 
 
 class Softcapped(nn.Module):
     def forward(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
-        scores = torch.bmm(q, k.transpose(1, 2))  # expect: AWP501
+        scores = torch.bmm(q, k.transpose(1, 2))
         scores = torch.tanh(scores / 50.0) * 50.0
-        probs = torch.nn.functional.softmax(scores, dim=-1)
+        probs = torch.nn.functional.softmax(scores, dim=-1)  # expect: AWP501
         return torch.bmm(probs, v)
 
 
@@ -30,6 +30,6 @@ class WithBias(nn.Module):
         self.norm_factor = norm_factor
 
     def forward(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, alibi: torch.Tensor) -> torch.Tensor:
-        scores = torch.baddbmm(alibi, q, k.transpose(-1, -2), beta=1.0, alpha=self.norm_factor)  # expect: AWP501
-        weights = torch.softmax(scores, dim=-1)
+        scores = torch.baddbmm(alibi, q, k.transpose(-1, -2), beta=1.0, alpha=self.norm_factor)
+        weights = torch.softmax(scores, dim=-1)  # expect: AWP501
         return torch.bmm(weights, v)

@@ -11,9 +11,9 @@ class Causal(nn.Module):
 
     def forward(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
         causal = torch.ones(q.shape[-2], k.shape[-2], dtype=torch.bool, device=q.device).tril()
-        attn = (q @ k.transpose(-2, -1)) * self.scale  # expect: AWP501
+        attn = (q @ k.transpose(-2, -1)) * self.scale
         attn = attn.masked_fill(~causal, float("-inf"))
-        attn = attn.softmax(dim=-1)
+        attn = attn.softmax(dim=-1)  # expect: AWP501
         return attn @ v
 
 

@@ -11,8 +11,8 @@ class Inspectable(nn.Module):
         self.dropout = nn.Dropout(0.1)
 
     def forward(self, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor):
-        attn_weights = torch.matmul(query, key.transpose(2, 3)) * self.scaling  # expect: AWP501
-        attn_weights = nn.functional.softmax(attn_weights, dim=-1)
+        attn_weights = torch.matmul(query, key.transpose(2, 3)) * self.scaling
+        attn_weights = nn.functional.softmax(attn_weights, dim=-1)  # expect: AWP501
         attn_weights = self.dropout(attn_weights)
         attn_output = torch.matmul(attn_weights, value)
         return attn_output, attn_weights

@@ -15,9 +15,9 @@ class Einsum(nn.Module):
 
 class Softcapped(nn.Module):
     def forward(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
-        scores = torch.bmm(q, k.transpose(1, 2))  # expect: AWP501
+        scores = torch.bmm(q, k.transpose(1, 2))
         scores = torch.tanh(scores / 50.0) * 50.0
-        probs = torch.nn.functional.softmax(scores, dim=-1)
+        probs = torch.nn.functional.softmax(scores, dim=-1)  # expect: AWP501
         return torch.bmm(probs, v)
 
 
