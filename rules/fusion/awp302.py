@@ -12,7 +12,7 @@ from awp_lint.rules.base import Candidate, Rule
 from awp_lint.rules.common import frequency_reason, judge, lower, names_in, often, reasons, short
 from awp_lint.rules.flow import origins
 from awp_lint.rules.fusion.algebra import number
-from awp_lint.rules.fusion.context import place, replaced_class
+from awp_lint.rules.fusion.context import called, place, replaced_class
 from awp_lint.rules.fusion.edits import drops, intermediates, mutated_between
 from awp_lint.rules.fusion.norms import Norm, norm
 from awp_lint.rules.nodemap import Definition
@@ -96,6 +96,8 @@ class ManualNorm(Rule):
                 return
         elif not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)) or node.func.attr not in _CALLS:
             return
+        if not (_ROOTS & called(view) or "-0.5" in file.text or "** 0.5" in file.text or "**0.5" in file.text):
+            return
         found = norm(node, view)
         if found is None or not _whole(node, view):
             return
@@ -161,6 +163,7 @@ class ManualNorm(Rule):
         )
 
 
+_ROOTS = frozenset({"rsqrt", "sqrt", "std", "pow", "reciprocal"})
 _CALLS = frozenset({"mul", "div", "multiply", "divide"})
 
 

@@ -11,7 +11,7 @@ from awp_lint.detector.semantics.view import FileView, FunctionView
 from awp_lint.rules.base import Candidate, Rule
 from awp_lint.rules.common import frequency_reason, judge, names_in, often, reasons, short
 from awp_lint.rules.fusion.activations import Activation, activation
-from awp_lint.rules.fusion.context import place
+from awp_lint.rules.fusion.context import called, place
 from awp_lint.rules.fusion.edits import drops, intermediates, mutated_between
 from awp_lint.rules.nodemap import Definition
 
@@ -87,6 +87,8 @@ class ManualActivation(Rule):
                 return
         elif not (isinstance(node, ast.Call) and _callee(node) in _CALLS):
             return
+        if not _NONLINEAR & called(view):
+            return
         found = activation(node, view)
         if found is None:
             return
@@ -140,6 +142,7 @@ class ManualActivation(Rule):
         )
 
 
+_NONLINEAR = frozenset({"tanh", "erf", "sigmoid", "exp", "relu6", "clamp", "softplus", "log", "logsumexp", "where"})
 _CALLS = frozenset({"exp", "log", "log1p", "where", "mul", "div", "multiply", "divide", "true_divide"})
 
 

@@ -17,6 +17,8 @@ _CONVOLUTIONAL = re.compile(
     r"|mnasnet|deeplab|fcn_|lraspp|unet|fasterrcnn|maskrcnn|retinanet|ssd|fcos|keypointrcnn)",
     re.IGNORECASE,
 )
+_SEGMENTERS = frozenset({"Unet", "UnetPlusPlus", "FPN", "DeepLabV3Plus", "Linknet", "MAnet", "PSPNet"})
+_BUILDERS = _SEGMENTERS | {"create_model", "get_model"}
 _HALF = re.compile(r"\.half\(\)|float16|bfloat16|\.bfloat16\(\)|autocast")
 _DEVICE = re.compile(r"cuda")
 _LAST = re.compile(r"channels_last|torch\.compile|tensorrt|onnx", re.IGNORECASE)
@@ -78,6 +80,9 @@ class ChannelsFirstConv(Rule):
 
     def candidates(self, node: ast.AST, view: FunctionView, file: FileView) -> Iterator[Candidate]:
         assert isinstance(node, ast.Call)
+        built = callee(node)
+        if built not in _BUILDERS and not _CONVOLUTIONAL.search(built):
+            return
         name = _network(node, view)
         if name is None or _LAST.search(file.text) or not (_HALF.search(file.text) and _DEVICE.search(file.text)):
             return
@@ -121,12 +126,7 @@ def _network(call: ast.Call, view: FunctionView) -> str | None:
         return name if name[:1].islower() and _CONVOLUTIONAL.search(name) else None
     if dotted in ("timm.create_model", "timm.models.create_model"):
         return _literal(argument(call, 0, "model_name"))
-    if dotted.startswith("segmentation_models_pytorch.") and callee(call) in (
-        "Unet",
-        "UnetPlusPlus",
-        "FPN",
-        "DeepLabV3Plus",
-    ):
+    if dotted.startswith("segmentation_models_pytorch.") and callee(call) in _SEGMENTERS:
         return callee(call)
     return None
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ast
 import re
+import weakref
 
 from awp_lint.detector.finding import Confidence
 from awp_lint.detector.semantics.view import FileView, Frequency, FunctionView, Region
-from awp_lint.rules.common import served_frequency
+from awp_lint.rules.common import callee, served_frequency
 
 _REFERENCE = re.compile(
     r"(^|_)(native|python|reference|ref|eager|fallback|naive|slow|torch_impl|pytorch|py|impl_abstract|fake|meta|baseline|inputs)(_|$)"
@@ -16,6 +17,18 @@ _REFERENCE = re.compile(
 _KERNEL_DECORATORS = ("triton.", "helion.", "numba.", "cute.", "tilelang.", "cutlass.", "tvm.")
 #: Class decorators that put a fused kernel in place of ``forward``.
 _REPLACED = frozenset({"use_kernel_forward_from_hub", "use_kernelized_func", "support_torch_compile", "CustomOp"})
+
+
+_called: weakref.WeakKeyDictionary[FunctionView, frozenset[str]] = weakref.WeakKeyDictionary()
+
+
+def called(view: FunctionView) -> frozenset[str]:
+    """Names of everything that a function calls, without the underscore of in-place spellings: a quick first test."""
+    known = _called.get(view)
+    if known is None:
+        names = (callee(call) for call in view.nodes(ast.Call) if isinstance(call, ast.Call))
+        known = _called[view] = frozenset(name.rstrip("_") for name in names)
+    return known
 
 
 def fused_elsewhere(view: FunctionView, node: ast.AST) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from awp_lint.detector.finding import Confidence, Event, RootCause
 from awp_lint.detector.semantics.view import FileView, FunctionView, Region
 from awp_lint.rules.base import Candidate, Rule
-from awp_lint.rules.common import argument, frequency_reason, short
+from awp_lint.rules.common import argument, callee, frequency_reason, short
 
 _HALF = re.compile(r"bfloat16|float16|\.half\(\)|autocast")
 _LEAST = 512  # a narrower layer is no large product
@@ -78,7 +78,7 @@ class UnalignedHalfMatmul(Rule):
 
     def candidates(self, node: ast.AST, view: FunctionView, file: FileView) -> Iterator[Candidate]:
         assert isinstance(node, ast.Call)
-        if view.qualified(node.func) not in _LAYERS or not _HALF.search(file.text):
+        if callee(node) != "Linear" or view.qualified(node.func) not in _LAYERS or not _HALF.search(file.text):
             return
         if view.regions(node) & (Region.TEST | Region.TRAINING | Region.TIMED):
             return
