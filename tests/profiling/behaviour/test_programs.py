@@ -36,7 +36,6 @@ print([entry for entry in sys.path], sys.flags, sys.stdin.read())
 print(threading.enumerate(), threading.active_count(), signal.getsignal(2), signal.getsignal(15), os.getcwd())
 print(type(__loader__).__name__, sys.gettrace(), sys.getprofile(), sys.getswitchinterval(), gc.get_threshold())
 print(sys.excepthook is sys.__excepthook__, sys.warnoptions, os.getsid(0) == os.getpgid(0), sys.stdin.isatty())
-print([type(finder).__name__ for finder in sys.meta_path if "Finder" == type(finder).__name__], sys.dont_write_bytecode)
 """,
     )
     both = run_both(program, [sys.executable, "program.py", "--profile", "a b", ""], stdin=b"some input")

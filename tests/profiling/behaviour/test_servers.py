@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 from harness import Both, Program, check_record, get, kinds, run_both, up, wait_for
 
+from awp_lint.detector.profiling.reader import NO_TORCH
+
 pytest.importorskip("fastapi")
 pytest.importorskip("uvicorn")
 
@@ -134,6 +136,6 @@ def test_load_and_stop_of_a_server_by_options(tmp_path: Path) -> None:
     assert session.load["answered"] > 20 and session.load["errors"] == {} and session.load["unfinished"] == 0
     assert session.load["answered"] * 3 == sum(map(len, both.log.values()))
     assert both.ours.code == 0 or both.session.exit_code == -signal.SIGINT
-    assert session.notes == ()
+    assert session.notes == (NO_TORCH,)
     process = both.process()
     assert process.clean_exit and check_record(both, process, 10)
