@@ -78,7 +78,12 @@ def sureness(view: FunctionView, node: ast.AST, frequency: Frequency, *values: V
     confidence = judge(frequency, *values)
     if confidence is Confidence.LOW:
         return confidence
-    aside = view.regions(node) & Region.FALLBACK or _prepares_on_host(view) or _serves_nobody(view)
+    aside = (
+        view.regions(node) & Region.FALLBACK
+        or _prepares_on_host(view)
+        or _serves_nobody(view)
+        or _through_constructor(frequency)
+    )
     return Confidence.LOW if aside or occasional(view, node) else confidence
 
 
@@ -86,9 +91,19 @@ _HOST_FILES = re.compile(r"(^|/)((image|video)_processing|processing|feature_ext
 _TRAINING_CLASSES = re.compile(r"(Loss|Matcher|Criterion|Trainer)(\.|$)|Training")
 
 
+_HOST_CLASSES = re.compile(
+    r"(MultiModal|Image|Video|Audio|Feature)\w*(Processor|Extractor)(\.|$)|\w(ProcessingInfo|DataParser|DummyInputs\w*)\."
+)
+
+
 def _prepares_on_host(view: FunctionView) -> bool:
-    """Processors and tokenizers by their file: what model code takes for a device tensor is on the host there."""
-    return bool(_HOST_FILES.search(view.path))
+    """Processors and tokenizers by file or class: what model code takes for a device tensor is on the host there."""
+    return bool(_HOST_FILES.search(view.path) or _HOST_CLASSES.search(view.qualname))
+
+
+def _through_constructor(frequency: Frequency) -> bool:
+    """Whether the calls that lead here pass a constructor: what objects do when they are made is mostly set-up."""
+    return any(frame.function.endswith("__init__") for frame in frequency.chain[1:])
 
 
 def _serves_nobody(view: FunctionView) -> bool:

@@ -99,9 +99,21 @@ def host_factory(node: ast.expr, view: FunctionView) -> str | None:
     name = dotted.rpartition(".")[2]
     if dotted != f"torch.{name}" or name not in FACTORIES:
         return None
-    if argument(node, None, "device") is not None or opaque(node):
-        return None
-    return name
+    given = {keyword.arg for keyword in node.keywords}
+    return None if given & {"device", "pin_memory", "out"} or opaque(node) else name
+
+
+def _written(name: str, view: FunctionView) -> bool:
+    """Whether parts of a local tensor are assigned: ``x[i] = …``."""
+    for statement in view.nodes(ast.Assign, ast.AugAssign):
+        assert isinstance(statement, ast.Assign | ast.AugAssign)
+        for target in statement.targets if isinstance(statement, ast.Assign) else [statement.target]:
+            part = target
+            while isinstance(part, ast.Subscript):
+                part = part.value
+            if part is not target and isinstance(part, ast.Name) and part.id == name:
+                return True
+    return False
 
 
 def is_integer(node: ast.expr, view: FunctionView) -> bool:
@@ -130,6 +142,8 @@ def host_origins(node: ast.expr, view: FunctionView, depth: int = 4) -> frozense
         return frozenset({"other"})
     if isinstance(node, ast.Name):
         found: set[str] = set()
+        if _written(node.id, view):
+            found.add("other")  # filled from the host, part by part
         statements = view.assignments(node.id)
         for statement in statements:
             source = getattr(statement, "value", None)

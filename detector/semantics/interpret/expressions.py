@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from awp_lint.detector.semantics.interpret import objects, tensors
+from awp_lint.detector.semantics.interpret.conventions import is_host_name
 from awp_lint.detector.semantics.interpret.machine import (
     MAX_ITEMS,
     NONE,
@@ -76,6 +77,8 @@ def _attribute(m: Machine, node: ast.Attribute) -> Value:
         if stored is not None:
             return stored
     value = objects.attribute(m, evaluate(m, base), node.attr)
+    if value.kind is Kind.TENSOR and value.device in (Device.AMBIENT, Device.UNKNOWN) and is_host_name(node.attr):
+        return make(Kind.TENSOR, Device.HOST, value.dtype, value.rank, certainty=Certainty.ASSUMED)
     if value.kind is Kind.TENSOR and not value.reasons and not m.symbolic:
         return value.because(node.lineno, f"`{spell(node)}` is an attribute that holds a tensor")
     return value
