@@ -11,7 +11,19 @@ from awp_lint.detector.finding import Confidence, Effect, Event, Fix, MarkKind, 
 from awp_lint.detector.semantics.values import Certainty
 from awp_lint.detector.semantics.view import FileView, Frequency, FunctionView, Region
 from awp_lint.rules.base import Candidate, Rule
-from awp_lint.rules.common import frequency_reason, hot_frequency, judge, lower, often, per_item_only, short
+from awp_lint.rules.common import (
+    ancestors,
+    assigned_name,
+    callee,
+    frequency_reason,
+    hot_frequency,
+    judge,
+    lower,
+    often,
+    per_item_only,
+    short,
+    sureness,
+)
 from awp_lint.rules.memory.factories import (
     COMPUTED,
     LIKE,
@@ -113,6 +125,7 @@ class CreateThenMove(Rule):
         assert isinstance(node, ast.Call)
         moved = move(node, view)
         if moved is None:
+            yield from _moved_by_callers(node, view, file)
             return
         factory = host_factory(moved.made, view)
         if factory is None and not lives_on_host(moved.made, view):
@@ -170,6 +183,67 @@ class CreateThenMove(Rule):
             edits=(edit,),
             effects=() if safe else (Effect.NUMERICS,),
         )
+
+
+def _moved_by_callers(node: ast.Call, view: FunctionView, file: FileView) -> Iterator[Candidate]:
+    """The first factory of a function that returns what it made on the host, and whose callers move it."""
+    name = host_factory(node, view)
+    if name is None or name in RANDOM or not isinstance(view.node, ast.FunctionDef) or not lives_on_host(node, view):
+        return
+    if view.loops(node) or _first_factory(view) is not node or not _returns_host(view):
+        return
+    mover = _mover(view, file)
+    frequency = hot_frequency(view, node)
+    if mover is None or frequency is None or per_item_only(frequency):
+        return
+    function = view.node.name
+    yield Candidate(
+        node=node,
+        message=f"`{function}` builds its result on the CPU {often(frequency)}; line {mover.lineno} moves it",
+        action=f"give `{function}` a device and pass it to `torch.{name}`",
+        confidence=lower(sureness(view, node, frequency), Confidence.MEDIUM),
+        frequency=frequency,
+        why=(f"`torch.{name}` has no `device=`", *frequency_reason(frequency)),
+    )
+
+
+def _first_factory(view: FunctionView) -> ast.AST | None:
+    calls = (node for node in view.nodes(ast.Call) if isinstance(node, ast.Call))
+    return next((call for call in calls if host_factory(call, view) is not None), None)
+
+
+def _returns_host(view: FunctionView) -> bool:
+    """Whether a tensor is returned, and none that is on the device."""
+    returned = [node.value for node in view.nodes(ast.Return) if isinstance(node, ast.Return)]
+    values = [view.value(value) for value in returned if value is not None]
+    tensors = [value for value in values if value.is_tensor]
+    return bool(tensors) and not any(value.on_device for value in tensors)
+
+
+def _mover(view: FunctionView, file: FileView) -> ast.Call | None:
+    """A call in this file that moves to the device what the function returns."""
+    assert isinstance(view.node, ast.FunctionDef)
+    for other in file.functions():
+        for call in other.nodes(ast.Call):
+            assert isinstance(call, ast.Call)
+            if callee(call) != view.node.name:
+                continue
+            for moved in _chain_moves(call, other):
+                return moved
+            bound = assigned_name(other, call)
+            for use in other.uses(bound) if bound is not None else ():
+                if other.parent(use) is not None:
+                    for moved in _chain_moves(use, other):
+                        return moved
+    return None
+
+
+def _chain_moves(node: ast.AST, view: FunctionView) -> Iterator[ast.Call]:
+    for parent in ancestors(view, node):
+        if isinstance(parent, ast.Call) and move(parent, view) is not None:
+            yield parent
+        if not isinstance(parent, ast.Attribute | ast.Call):
+            return
 
 
 def _confidence(moved: Move, frequency: Frequency, view: FunctionView) -> Confidence:
