@@ -13,7 +13,7 @@ from programs import counts, plan_of, pythons
 from awp_lint.detector.profiling.launch import LaunchError, Plan, RunOptions, run_profiled
 from awp_lint.detector.profiling.session import Session
 
-# The folder ``behaviour`` runs much the same on this interpreter; here it is the other back end's newest and the oldest.
+# The folder ``behaviour`` runs much the same on this interpreter; here: the other back end's newest, and the oldest.
 HERE = sys.version_info >= (3, 12)
 OTHERS = [version for version in pythons() if (int(version.split(".")[1]) >= 12) is not HERE]
 VERSIONS = list(dict.fromkeys([*OTHERS[-1:], next(iter(pythons()))]))
@@ -165,8 +165,8 @@ def test_ends(python: str, both: Both, end: str) -> None:
 
 def test_warnings_as_errors_and_development_mode(python: str, both: Both) -> None:
     path = both.write(
-        MARKED + "import os, time\ntime.sleep(0.3)\npid = os.fork()\nif not pid:\n    os._exit(marked(7) != '7')\n"
-        "print(os.waitpid(pid, 0)[1])\n"
+        MARKED + "import os, time\nfor turn in range(4):\n    for _ in range(20):\n        marked(time.sleep(0.01))\n"
+        "    pid = os.fork()\n    if not pid:\n        os._exit(marked(7) != '7')\n    print(os.waitpid(pid, 0)[1])\n"
     )
     both.same([python, "-W", "error", "-X", "dev", str(path)], plan_of(path, WANTED))
 

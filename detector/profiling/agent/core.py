@@ -24,7 +24,7 @@ class Agent:
         self.record = Record(session)
         self.record.born()
         self.plan = Plan(session)
-        self.state = State(self.record, self.plan, self._wake)
+        self.state = State(self.record, self.plan, self._wake, self._resume)
         self.backend = self._choose()
         self.schedule = Schedule(self.state, self.backend, self.record)
         self.backend.start()
@@ -70,6 +70,26 @@ class Agent:
         with open(self.record.path("executed.txt"), "w", encoding="utf-8", errors="surrogateescape") as file:
             file.write("\n".join(names))
 
+    def forking(self) -> None:
+        """Before a fork."""
+        try:
+            self.schedule.park()
+        except BaseException as fault:
+            self.record.error("the agent could not pause for a fork", fault)
+
+    def after_fork(self) -> None:
+        """After it, in the parent."""
+        try:
+            self.schedule.after_fork()
+        except BaseException as fault:
+            self.record.error("the agent could not go on after a fork", fault)
+
+    def _resume(self) -> None:
+        try:
+            self.schedule.resume()
+        except BaseException as fault:
+            self.record.error("the agent could not go on after a fork", fault)
+
     def forked(self) -> None:
         """In a forked child: the parent's files are the parent's."""
         try:
@@ -106,5 +126,5 @@ def start(session: str) -> None:
     agent = _agent = Agent(session)
     atexit.register(agent.finish)
     if hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=agent.forked)
+        os.register_at_fork(before=agent.forking, after_in_parent=agent.after_fork, after_in_child=agent.forked)
     sys.modules.pop("awp_lint.detector.profiling.agent.inject", None)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 import sys
-from time import time_ns
+from time import perf_counter, time_ns
 from types import CodeType
 from typing import Any, Callable
 
@@ -21,6 +21,7 @@ from awp_lint.detector.profiling.agent.ring import RECORD
 from awp_lint.detector.profiling.agent.state import State
 
 _TOOLS = (3, 4, 2, 5, 1, 0)  # free ids first, then those reserved for tools that are unlikely beside a profile run
+_BEHIND_FORK = 0.05  # s; by then ``os.fork`` has returned
 
 
 class Site:
@@ -197,6 +198,8 @@ class Monitor:
                 marks = files.get(code.co_filename)
                 if marks is None:
                     marks = files[code.co_filename] = state.marks_of(code.co_filename)
+                if state.parked and perf_counter() > state.parked + _BEHIND_FORK:
+                    state.resume()
                 if marks:
                     self._found(code, marks)
                 elif code.co_name == "_call_impl":
@@ -208,7 +211,7 @@ class Monitor:
                 pass  # the program is at its limit: no room for us
             except Exception as fault:
                 state.record.error("a code object could not be looked at", fault)
-            return disable
+            return None if state.parked else disable
 
         return started
 

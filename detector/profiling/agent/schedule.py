@@ -11,10 +11,10 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from _thread import allocate_lock, start_new_thread
+from _thread import allocate_lock, get_native_id, start_new_thread
 from collections import Counter
-from time import perf_counter, time_ns
-from typing import Any
+from time import perf_counter, perf_counter_ns, time_ns
+from typing import Any, Callable
 
 from awp_lint.detector.profiling.agent.budget import BUDGET, Thin, event_ns, share, thinned
 from awp_lint.detector.profiling.agent.errand import Errand
@@ -50,6 +50,10 @@ class Schedule:
         self._bell.acquire()
         self._gone = allocate_lock()
         self._stopping = ""
+        self._parked = False
+        self._primed = False
+        self._began: float | None = None  # when the windows did
+        self._number = self._at = 0  # the round, and the window in it
         self._give_way = False
         self._started = False
         self._bytes_per_unit = 0.0
@@ -91,7 +95,48 @@ class Schedule:
         if not self._gone.acquire(timeout=seconds):
             return False
         self._gone.release()
+        if self._parked:
+            self._enter("closed")
         return True
+
+    def park(self) -> None:
+        """Before a fork: the thread ends its window and is gone where that makes a difference to the program.
+
+        Python warns (with ``-W error`` it raises) of forks in a process with several threads, from 3.12 on; a child
+        would go on recording what a slice records.
+        """
+        if not self._started or self._whole is not None or self.phase in ("done", "closed"):
+            return
+        if not self.tracer.running and (sys.version_info < (3, 12) or _others()):
+            return
+        began = perf_counter_ns()
+        self._parked = True
+        self._end_own_slice()
+        self._ring()
+        if self._gone.acquire(timeout=2.0):
+            self._gone.release()
+            task = "/proc/self/task/%d" % self._native
+            while os.path.exists(task) and perf_counter_ns() < began + 100_000_000:
+                _sleep(0.0002)
+        self.record.stall("pause before a fork", perf_counter_ns() - began)
+
+    def after_fork(self) -> None:
+        """In the parent. Python counts the threads behind its hooks, from 3.12 on: wait until the program passes by."""
+        if not self._parked:
+            return
+        if sys.version_info < (3, 12):
+            self.resume()
+            return
+        self.state.parked = perf_counter()
+        self.backend.knock()
+
+    def resume(self) -> None:
+        """Go on where the thread left off."""
+        self.state.parked = 0.0
+        if self._parked:
+            self._parked = False
+            if self._gone.acquire(False):
+                start_new_thread(self._main, ())
 
     def _ring(self) -> None:
         with contextlib.suppress(RuntimeError):  # already rung
@@ -114,6 +159,7 @@ class Schedule:
     # -- the thread --
 
     def _main(self) -> None:
+        self._native = get_native_id()
         try:
             self.options = self.state.plan.options
             self._run()
@@ -123,7 +169,8 @@ class Schedule:
             self.record.error("the schedule failed", fault)
         try:
             self._quieten()
-            self._enter("closed" if self._stopping else "done")
+            if not self._parked:
+                self._enter("closed" if self._stopping else "done")
         except BaseException as fault:
             self.record.error("the schedule could not end", fault)
         finally:
@@ -141,27 +188,38 @@ class Schedule:
         self.record.save(phase=phase, **facts(self.state, self.backend))
 
     def _run(self) -> None:
-        self._enter("warm-up")
-        self._warm_up()
-        self._weigh()
+        """All rounds; taken up again, after a fork, with the window that it fell into."""
+        if self._began is None:
+            self._enter("warm-up")
+            self._warm_up()
+            self._weigh()
+            self._began = perf_counter()
         self._enter("windows")
-        began = perf_counter()
-        limit = float(self.options.get("duration") or 60.0)
-        for number in range(_ROUNDS):
-            if number and perf_counter() - began > limit:
+        limit = self._began + float(self.options.get("duration") or 60.0)
+        while self._number < _ROUNDS:
+            if self._number and not self._at and perf_counter() > limit:
                 break
-            self._round(number, began + limit)
+            steps = self._round(self._number, limit)
+            while self._at < len(steps):
+                steps[self._at]()
+                self._at += 1
+            self._number, self._at = self._number + 1, 0
 
-    def _round(self, number: int, deadline: float) -> None:
+    def _round(self, number: int, deadline: float) -> list[Callable[[], None]]:
         length = min(0.25 * 2**number, 2.0)
         requests = number > 0
-        self._plain(length, requests)
-        self._marks(length, requests)
-        for _ in range(_SLICES if number else 2):
-            if self._slices and perf_counter() > deadline:
-                break
-            self._trace(2 * length)
-        self._plain(length, requests)
+
+        def plain() -> None:
+            self._plain(length, requests)
+
+        def marks() -> None:
+            self._marks(length, requests)
+
+        def trace() -> None:
+            if not self._slices or perf_counter() <= deadline:
+                self._trace(2 * length)
+
+        return [plain, marks, *[trace] * (_SLICES if number else 2), plain]
 
     def _plain(self, length: float, requests: bool) -> None:
         window = self._open("baseline")
@@ -295,7 +353,7 @@ class Schedule:
                 self._wait(min(_PIECE, max(end - now, 0.02)))
         except Stop:
             lacking = self._lacking(first, False)
-            self._close(window, not lacking and perf_counter() > end - seconds / 2, self._stopping)
+            self._close(window, not lacking and perf_counter() > end - seconds / 2, self._why())
             raise
 
     def _hold_slice(self, window: dict[str, Any], longest: float) -> None:
@@ -332,10 +390,10 @@ class Schedule:
             whole = whole and not cut and (not self._ticking() or done > 1)
             self._close(window, whole, cut or ("" if whole else "no whole unit fitted the slice"))
         except Stop:
-            cut = self._stopping
+            cut = self._why()
             self._end_slice(errand, 2.0)
             self._end_with_slice(window)
-            self._close(window, False, self._stopping)
+            self._close(window, False, self._why())
             raise
 
     def _end_with_slice(self, window: dict[str, Any]) -> None:
@@ -346,9 +404,13 @@ class Schedule:
         self._give_way = False
         return True
 
+    def _why(self) -> str:
+        """Why a window was cut short."""
+        return self._stopping or "the program forked"
+
     def _wait(self, seconds: float) -> None:
         self._bell.acquire(timeout=seconds)
-        if self._stopping:
+        if self._stopping or self._parked:
             raise Stop
         if os.path.exists(os.path.join(self.record.session, "close")):
             self._stopping = "closed on request"
@@ -398,10 +460,11 @@ class Schedule:
         fixed = float(setting) if isinstance(setting, (int, float)) else None
         limit = fixed if fixed is not None else 30.0
         seen: tuple[Any, ...] | None = None
-        since, ticks, primed = began, self._paced(), False
+        since, ticks = began, self._paced()
         while True:
-            if not primed and torch_module() is not None and (self._paced() or self.state.first or self.state.forward):
-                primed = True
+            work_seen = self._paced() or self.state.first or self.state.forward
+            if not self.tracer.warm and not self._primed and torch_module() is not None and work_seen:
+                self._primed = True
                 self._prime()
                 since, ticks = perf_counter(), self._paced()
             now = perf_counter()
@@ -431,6 +494,7 @@ class Schedule:
         self.backend.on()
         try:
             start, began, units = ring.written(), perf_counter(), self._paced()
+            before = self.state.ticked()
             while perf_counter() < began + 0.05 or (self._ticking() and self._paced() < units + 3):
                 if perf_counter() > began + 1.0:
                     break
@@ -444,7 +508,9 @@ class Schedule:
         if units > 0:
             heavy, every = thinned(events, units, seconds, cost)
             if heavy:
-                pace = max(self.state.ticked().items(), key=lambda entry: entry[1])[0]
+                # Of now, not of all the run: a loop of the program's own warm-up never ticks again.
+                passed = {mark: ticks - before.get(mark, 0) for mark, ticks in self.state.ticked().items()}
+                pace = max(passed, key=lambda mark: passed[mark])
                 marks = frozenset(self.state.armed) if self.backend.switches_all else heavy
                 self.state.thin = Thin(marks, every, pace, self.backend.switch)
                 facts["every"] = every
@@ -469,6 +535,14 @@ class Schedule:
     def _work(self) -> tuple[Any, ...]:
         """What stands still once a program is warm. Cheap, and touches no device."""
         return (len(sys.modules), len(self.state.first), _compiled(), _segments())
+
+
+def _others() -> bool:
+    """Whether the process has threads beside the main one and ours."""
+    try:
+        return len(os.listdir("/proc/self/task")) > 2
+    except OSError:
+        return False
 
 
 def _threads() -> dict[str, int]:

@@ -20,10 +20,11 @@ TICKS = 1 << 18
 class State:
     """One process's marks and rings. Files are made when first needed: most processes never run a marked line."""
 
-    def __init__(self, record: Record, plan: Plan, wake: Callable[[], None]) -> None:
+    def __init__(self, record: Record, plan: Plan, wake: Callable[[], None], resume: Callable[[], None]) -> None:
         self.record = record
         self.plan = plan
         self.wake = wake  # called when the program's work begins: starts the schedule's thread once
+        self.resume = resume  # called when it passes by again after a fork
         self.armed: set[int] = set()
         self.other_copies: dict[int, str] = {}
         self.differs: set[str] = set()
@@ -42,6 +43,7 @@ class State:
         self.first: set[int] = set()
         self.counters: dict[int, Any] = {}
         self.recording = False  # whether marks are
+        self.parked = 0.0  # since when, in perf_counter's seconds, the schedule waits to go on after a fork
         self.thin: Thin | None = None  # marks that run too often to be recorded in every unit
 
     def record_marks(self, on: bool) -> None:
@@ -111,6 +113,8 @@ class State:
 
     def tick(self, now: int, marks: tuple[int, ...]) -> None:
         """A unit begins. An errand that opens a window comes before, one that closes it behind."""
+        if self.parked:
+            self.resume()
         if self.errand is not None:
             self.safe_point()
             now = time_ns()
