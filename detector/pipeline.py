@@ -65,6 +65,7 @@ class Outcome:
 def analyse(files: Sequence[ReadFile], settings: Settings, cache: Cache, progress: Progress | None) -> ScanResult:
     """Facts of all files, linked; rules on the candidates."""
     with _own_garbage():
+        gc.disable()
         return _analyse(files, settings, cache, progress)
 
 

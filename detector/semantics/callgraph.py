@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from awp_lint.detector.semantics.duck import COMMON_METHODS, DUCK_TYPES, DuckType
-from awp_lint.detector.semantics.facts import GUARD_REFERENCE, CallFact, Ref
+from awp_lint.detector.semantics.duck import COMMON_METHODS, DUCK_TYPES, DuckType, ducks
+from awp_lint.detector.semantics.facts import GUARD_REFERENCE, UNKNOWN, CallFact, Ref
 from awp_lint.detector.semantics.index import Entity, Index
 from awp_lint.detector.semantics.resolve import INSTANCES, Resolver, Thing
 
@@ -44,6 +44,10 @@ class CallGraph:
         self._is_module = [self._module(cid) for cid in range(len(index.classes))]
         self._families = self._method_families()
         self._by_class_name: dict[int, list[int]] = {}
+        self._definers: dict[str, list[int]] = {}
+        for cid, fact in enumerate(index.classes):
+            for name, _ in fact.methods:
+                self._definers.setdefault(name, []).append(cid)
         for gid, function in enumerate(index.functions):
             for call in function.calls:
                 self._call(gid, call)
@@ -84,11 +88,16 @@ class CallGraph:
     # calls ---------------------------------------------------------------------------------------------------------
 
     def _call(self, gid: int, call: CallFact) -> None:
-        nodes = self._nodes_of(gid, call.callee)
-        assumed = False
-        if not nodes and not call.guard & GUARD_REFERENCE:
-            nodes = self._by_name(gid, call.callee)
+        callee = call.callee
+        if callee[0] == "." and callee[1] == UNKNOWN:
+            nodes = self._by_family(str(callee[2]))
             assumed = True
+        else:
+            nodes = self._nodes_of(gid, callee)
+            assumed = False
+            if not nodes and not call.guard & GUARD_REFERENCE:
+                nodes = self._by_name(gid, callee)
+                assumed = True
         if not nodes:
             return
         self._link(gid, nodes, call.line, call.loops, call.guard, assumed)
@@ -173,16 +182,7 @@ class CallGraph:
             return () if method is None else (method,)
         node = self._dispatch.get((cid, name))
         if node is None:
-            found: dict[int, None] = {}
-            own = index.method(cid, name)
-            if own is not None:
-                found[own] = None
-            for derived in index.below(cid):
-                method = index.own_method(derived, name)
-                if method is None and own is None and name == "forward":
-                    method = index.method(derived, name)  # a mixin calls self(…): whatever its hosts inherit
-                if method is not None and (not modules or self._is_module[derived]):
-                    found[method] = None
+            found = self._overrides(cid, name, modules)
             if not found:
                 return ()
             if len(found) == 1:
@@ -190,6 +190,25 @@ class CallGraph:
             node = self._new_dispatch(found)
             self._dispatch[cid, name] = node
         return (node,)
+
+    def _overrides(self, cid: int, name: str, modules: bool) -> dict[int, None]:
+        """The method as the class and all derived ones have it."""
+        index = self.index
+        found: dict[int, None] = {}
+        own = index.method(cid, name)
+        if own is not None:
+            found[own] = None
+        below = index.below(cid)
+        if own is None and name == "forward":  # a mixin calls self(…): whatever its hosts inherit
+            methods = [(derived, index.method(derived, name)) for derived in below]
+        else:
+            definers = self._definers.get(name, ())
+            chosen = set(below).intersection(definers)
+            methods = [(derived, index.own_method(derived, name)) for derived in sorted(chosen)]
+        for derived, method in methods:
+            if method is not None and (not modules or self._is_module[derived]):
+                found[method] = None
+        return found
 
     def _new_dispatch(self, targets: Iterable[int]) -> int:
         node = len(self.edges)
@@ -235,13 +254,14 @@ class CallGraph:
         else:
             receiver, method = _last_name(callee), "__call__"
         file = self.index.function_file[gid]
-        for number, duck in enumerate(DUCK_TYPES):
-            if duck.receiver.fullmatch(receiver) and (duck.method is None or duck.method.fullmatch(method)):
-                node = self._duck(number, duck, method, file)
-                if node is not None:
-                    return (node,)
-        if method == "__call__":
-            return ()
+        for number in ducks(receiver, method):
+            node = self._duck(number, DUCK_TYPES[number], method, file)
+            if node is not None:
+                return (node,)
+        return self._by_family(method)
+
+    def _by_family(self, method: str) -> tuple[int, ...]:
+        """The method of the only class, or family of classes, that has one of this name."""
         family = self._families.get(method)
         return self._method_nodes(family, method, "instance") if family is not None else ()
 

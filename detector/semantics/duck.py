@@ -7,6 +7,7 @@ make are assumptions.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import NamedTuple
 
 
@@ -52,6 +53,17 @@ DUCK_TYPES: tuple[DuckType, ...] = (
     _duck(r"(model_)?executor", "execute_model|collective_rpc|sample_tokens", r"\w*Executor\w*"),
     _duck(r"guider", "__call__|forward|prepare_inputs", r"\w*Guid(er|ance)\w*"),
 )
+
+
+@lru_cache(maxsize=65536)
+def ducks(receiver: str, method: str) -> tuple[int, ...]:
+    """Numbers of the facts that hold for a method of an object called so."""
+    return tuple(
+        number
+        for number, duck in enumerate(DUCK_TYPES)
+        if duck.receiver.fullmatch(receiver) and (duck.method is None or duck.method.fullmatch(method))
+    )
+
 
 #: Method names too common to tell a class, even where only one class of the project defines them.
 COMMON_METHODS = frozenset(

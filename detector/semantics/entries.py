@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import NamedTuple
 
 from awp_lint.detector.semantics.facts import FunctionFact
@@ -128,6 +129,12 @@ def is_cached(function: FunctionFact) -> bool:
     return not _CACHES.isdisjoint(function.routes)
 
 
+@lru_cache(maxsize=65536)
+def _callbacks(method: str) -> tuple[_Callback, ...]:
+    """The callbacks that a method of this name may be."""
+    return tuple(fact for fact in _CALLBACKS if fact.method.fullmatch(method))
+
+
 def contract(function: FunctionFact, class_names: Iterable[str], class_decorators: Iterable[str]) -> Entry | None:
     """The frequency that a framework's contract fixes. ``class_names`` are dotted names of the class and its bases."""
     if function.kind == "module":
@@ -143,9 +150,8 @@ def contract(function: FunctionFact, class_names: Iterable[str], class_decorator
         return Entry((), Certainty.PROVEN, cold=True)
     if function.cls < 0:
         return SCRIPT if name in ("main", "cli") and not function.parameters else None
-    shorts = [full.rpartition(".")[2] for full in class_names]
-    for fact in _CALLBACKS:
-        if fact.method.fullmatch(name) and any(fact.base.fullmatch(short) for short in shorts):
+    for fact in _callbacks(name):
+        if any(fact.base.fullmatch(full.rpartition(".")[2]) for full in class_names):
             return Entry(fact.path, Certainty.PROVEN, origin=fact.origin)
     if "deployment" in class_decorators and not name.startswith("_"):
         return Entry(_REQUEST, Certainty.PROVEN, origin=("ray", "serve"))

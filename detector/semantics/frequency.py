@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fnmatch
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from awp_lint.detector.finding import Frame
@@ -36,8 +37,8 @@ class Reach(NamedTuple):
     @property
     def rank(self) -> tuple[int, bool, int, int, tuple[str, ...]]:
         """Larger runs more often, is surer of it, or says it shorter."""
-        names = tuple(level.value for level in self.path)
-        return paths.weight(self.path), not self.cold, int(self.certainty), -len(names), names
+        weight, names = _path_rank(self.path)
+        return weight, not self.cold, int(self.certainty), -len(names), names
 
 
 class Frequencies:
@@ -244,6 +245,11 @@ class Frequencies:
             library, function = self.origin[node]
             frames.append(Frame(library, 0, function))
         return paths.shortened(tuple(reversed(frames)))
+
+
+@lru_cache(maxsize=4096)
+def _path_rank(path: tuple[Level, ...]) -> tuple[int, tuple[str, ...]]:
+    return paths.weight(path), tuple(level.value for level in path)
 
 
 def _matches(name: str, pattern: str) -> bool:
