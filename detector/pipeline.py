@@ -416,8 +416,11 @@ def _units(files: Sequence[ReadFile], facts: Sequence[_Facts | Failure | None], 
         for function in item[0].functions:
             if not linked.heats(file.module, function.qualname, function.line):
                 continue
+            served = Level.REQUEST in linked.entered(file.module, function.qualname, function.line).frequency.path
             for loop in function.loops:
                 level = LEVELS[LoopKind(loop.kind)]
+                if level is Level.REQUEST and served:
+                    continue  # what a request goes over is a part of it
                 mark = Mark(
                     MarkKind.LOOP, loop.line, loop.column, loop.end_line, loop.end_column, function.qualname,
                     function.line, Event.NONE,
