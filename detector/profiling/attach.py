@@ -238,7 +238,7 @@ class _Watch:
             waiting = [
                 place
                 for place in reader.process_folders(self.run)
-                if not (place / "executed.txt").exists() and _alive(int(place.name[1:].partition(".")[0]))
+                if not (place / "ended").exists() and _alive(int(place.name[1:].partition(".")[0]))
             ]
             if not waiting:
                 return

@@ -42,7 +42,7 @@ def read_session(
     if not places:
         notes.append(_no_agent(command))
     # A process that was killed cannot tell.
-    elif all((place / "executed.txt").exists() for place in places) and not any(p.torch for p in processes):
+    elif all((place / "ended").exists() for place in places) and not any(p.torch for p in processes):
         notes.append(NO_TORCH)
     for fault_file in sorted(folder.glob("injection-*.err")):
         lines = fault_file.read_text(encoding="utf-8", errors="replace").strip().splitlines() or [""]
@@ -124,6 +124,7 @@ def read_process(place: Path, marks: tuple[PlannedMark, ...], ended_ns: int) -> 
         thinned=thinned,
         stalls_ms=tuple((str(what), float(ms)) for what, ms in state.get("stalls", ())),
         errors=tuple(state.get("errors", ())),
+        executed=_lines(place / "executed.txt"),
         clean_exit=bool(state.get("clean_exit", False)),
     )
 
@@ -194,6 +195,14 @@ def _together(opened: int, closed: int, stretches: tuple[tuple[int, int], ...]) 
     return at >= 0 and closed <= stretches[at][1]
 
 
+def _lines(path: Path) -> tuple[str, ...]:
+    try:
+        text = path.read_text(encoding="utf-8", errors="surrogateescape")
+    except OSError:
+        return ()
+    return tuple(text.split("\n")) if text else ()
+
+
 def _reached(path: Path) -> dict[int, int]:
     try:
         raw = path.read_bytes()
@@ -208,8 +217,16 @@ def _pace(ticks: list[Event], marks: tuple[PlannedMark, ...]) -> list[int]:
 
 
 def _of_unit(ticks: list[Event], marks: tuple[PlannedMark, ...], unit: str) -> list[int]:
-    units = {planned.index: planned.unit for planned in marks}
-    return sorted(now for now, _, code in ticks if units.get(code >> 1) == unit)
+    """Starts of the units of one kind. Of several loops that count them the one that ticked most is the unit.
+
+    Two step loops of one request, a draft and its target for one, would otherwise make half steps of each other's.
+    """
+    wanted = {planned.index for planned in marks if planned.unit == unit}
+    times: dict[int, list[int]] = {}
+    for now, _, code in ticks:
+        if code >> 1 in wanted:
+            times.setdefault(code >> 1, []).append(now)
+    return sorted(max(sorted(times.items()), key=lambda entry: len(entry[1]))[1]) if times else []
 
 
 def _window(raw: dict[str, Any], paced: list[int], requests: list[int], place: Path, last_ns: int) -> Window:

@@ -61,14 +61,10 @@ class Agent:
             seen = self.state.armed or self.state.other_copies or self.record.errors
             if seen or torch_module() is not None or self.attached or self.schedule.phase != "waiting":
                 self.record.save(clean_exit=True, **facts(self.state, self.backend))
-            self._write_executed()
+            self.record.executed(self.backend.executed())
+            self.record.ended()
         except BaseException as fault:
             self.record.error("the agent could not end", fault)
-
-    def _write_executed(self) -> None:
-        names = [name for name in self.backend.executed() if not name.startswith("<")]
-        with open(self.record.path("executed.txt"), "w", encoding="utf-8", errors="surrogateescape") as file:
-            file.write("\n".join(names))
 
     def forking(self) -> None:
         """Before a fork."""

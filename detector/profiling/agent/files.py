@@ -5,7 +5,8 @@
 ``marks.ring``    open and close events of marks, ``ticks.ring`` the starts of units (:mod:`ring`)
 ``reached.bin``   the first execution of each mark
 ``trace-N.json``  one slice of torch.profiler each
-``executed.txt``  files whose code ran, one a line
+``executed.txt``  files whose code ran, one a line: at the end of warm-up, and at the end
+``ended``         there when the process came to its own end
 """
 
 from __future__ import annotations
@@ -67,6 +68,19 @@ class Record:
     def path(self, name: str) -> str:
         """A file in this process's folder."""
         return os.path.join(self.folder, name)
+
+    def executed(self, names: list[str]) -> None:
+        """Write the list of files whose code ran, so that those outside the scan can be scanned too."""
+        kept = [name for name in names if not name.startswith("<")]
+        temporary = self.path("executed.tmp")
+        with open(temporary, "w", encoding="utf-8", errors="surrogateescape") as file:
+            file.write("\n".join(kept))
+        os.replace(temporary, self.path("executed.txt"))
+
+    def ended(self) -> None:
+        """The process came to its own end."""
+        with open(self.path("ended"), "w"):
+            pass
 
     def error(self, what: str, fault: BaseException | None = None) -> None:
         """Note a fault of ours; the same one only once, and no more than 50."""

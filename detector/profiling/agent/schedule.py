@@ -50,6 +50,7 @@ class Schedule:
         self._bell.acquire()
         self._gone = allocate_lock()
         self._stopping = ""
+        self._unit_of: dict[int, str] | None = None
         self._parked = False
         self._primed = False
         self._began: float | None = None  # when the windows did
@@ -192,6 +193,7 @@ class Schedule:
         if self._began is None:
             self._enter("warm-up")
             self._warm_up()
+            self.record.executed(self.backend.executed())
             self._weigh()
             self._began = perf_counter()
         self._enter("windows")
@@ -430,7 +432,10 @@ class Schedule:
         return steps, requests
 
     def _units(self) -> dict[int, str]:
-        return {m.number: m.unit for marks in self.state.plan.by_path.values() for m in marks if m.unit}
+        if self._unit_of is None:  # asked at every tick of a slice
+            marks = [mark for found in self.state.plan.by_path.values() for mark in found]
+            self._unit_of = {mark.number: mark.unit for mark in marks if mark.unit}
+        return self._unit_of
 
     def _ticking(self) -> bool:
         return any(self._counts())
@@ -510,7 +515,9 @@ class Schedule:
             if heavy:
                 # Of now, not of all the run: a loop of the program's own warm-up never ticks again.
                 passed = {mark: ticks - before.get(mark, 0) for mark, ticks in self.state.ticked().items()}
-                pace = max(passed, key=lambda mark: passed[mark])
+                kinds = self._units()
+                steps = [mark for mark, ticks in passed.items() if ticks and kinds.get(mark) != "request"]
+                pace = max(steps or passed, key=lambda mark: passed[mark])
                 marks = frozenset(self.state.armed) if self.backend.switches_all else heavy
                 self.state.thin = Thin(marks, every, pace, self.backend.switch)
                 facts["every"] = every

@@ -154,7 +154,7 @@ def test_one_who_asks_and_dies_leaves_nothing(running: Running) -> None:
     assert second == "this program is being profiled by somebody else already"
     asking.kill()
     asking.wait()
-    wait_for(lambda: list(control.glob("runs/1/p*/executed.txt")))
+    wait_for(lambda: list(control.glob("runs/1/p*/ended")))
     time.sleep(0.2)
     session = running.attach(duration=2)
     assert isinstance(session, Session)
