@@ -88,6 +88,9 @@ def sureness(view: FunctionView, node: ast.AST, frequency: Frequency, *values: V
 
 
 _HOST_FILES = re.compile(r"(^|/)((image|video)_processing|processing|feature_extraction|tokenization)_\w+\.py$")
+_HOST_NAME = re.compile(r"(^|_)(cpu|np|numpy|host)_\w|_(cpu|np|numpy|host)$")
+_VENDORED = re.compile(r"(^|/)(third_party|_?vendor(ed)?|extern(al)?s?)/")
+_RARE = re.compile(r"dummy|rebalanc|warm_?up|_build_plan$")
 _TRAINING_CLASSES = re.compile(r"(Loss|Matcher|Criterion|Trainer)(\.|$)|Training")
 
 
@@ -101,13 +104,27 @@ def _prepares_on_host(view: FunctionView) -> bool:
     return bool(_HOST_FILES.search(view.path) or _HOST_CLASSES.search(view.qualname))
 
 
+def host_named(node: ast.AST) -> bool:
+    """Whether an expression speaks of a value that its name puts on the host: ``seq_lens_cpu[0].item()``."""
+    functions = {id(part.func) for part in ast.walk(node) if isinstance(part, ast.Call)}
+    for part in ast.walk(node):
+        if id(part) in functions:
+            continue
+        name = part.id if isinstance(part, ast.Name) else part.attr if isinstance(part, ast.Attribute) else ""
+        if _HOST_NAME.search(name):
+            return True
+    return False
+
+
 def _through_constructor(frequency: Frequency) -> bool:
     """Whether the calls that lead here pass a constructor: what objects do when they are made is mostly set-up."""
     return any(frame.function.endswith("__init__") for frame in frequency.chain[1:])
 
 
 def _serves_nobody(view: FunctionView) -> bool:
-    """A class for training, or a function that makes the text of an error message."""
+    """A class for training, a copy of somebody else's code, what runs now and then, or the text of an error message."""
+    if _VENDORED.search(view.path) or _RARE.search(view.qualname.rpartition(".")[2]):
+        return True
     if isinstance(view.node, ast.Lambda) and isinstance(view.node.body, ast.JoinedStr):
         return True
     return bool(_TRAINING_CLASSES.search(view.qualname))

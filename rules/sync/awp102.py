@@ -10,7 +10,7 @@ from awp_lint.detector.semantics.regions import test_region
 from awp_lint.detector.semantics.values import Kind, Value
 from awp_lint.detector.semantics.view import FileView, FunctionView, Level
 from awp_lint.rules.base import Candidate, Rule
-from awp_lint.rules.common import IDLE, frequency_reason, maybe_device, often, reasons, short, sureness
+from awp_lint.rules.common import IDLE, frequency_reason, host_named, maybe_device, often, reasons, short, sureness
 from awp_lint.rules.sync.reads import read_frequency
 
 
@@ -84,7 +84,7 @@ class DeviceTruth(Rule):
     def candidates(self, node: ast.AST, view: FunctionView, file: FileView) -> Iterator[Candidate]:
         for tested in _tested(node, view):
             value = _truth_value(tested, view)
-            if value is None:
+            if value is None or host_named(tested):
                 continue
             frequency = read_frequency(view, tested)
             if frequency is None:

@@ -11,6 +11,7 @@ from awp_lint.rules.base import Candidate, Rule
 from awp_lint.rules.common import (
     callee,
     frequency_reason,
+    host_named,
     maybe_device,
     method,
     often,
@@ -89,7 +90,7 @@ class DeviceScalarBound(Rule):
     def candidates(self, node: ast.AST, view: FunctionView, file: FileView) -> Iterator[Candidate]:
         for bound in _bounds(node, view):
             value = view.value(bound)
-            if not maybe_device(value) or (value.rank or 0) > 0:
+            if not maybe_device(value) or (value.rank or 0) > 0 or host_named(bound):
                 continue
             frequency = read_frequency(view, bound)
             if frequency is None:

@@ -12,15 +12,7 @@ from awp_lint.detector.semantics.library import lookup
 from awp_lint.detector.semantics.values import Device, DTypeClass, Kind, Value
 from awp_lint.detector.semantics.view import FileView, FunctionView
 from awp_lint.rules.base import Candidate, Rule
-from awp_lint.rules.common import (
-    argument,
-    frequency_reason,
-    hot_frequency,
-    often,
-    reasons,
-    short,
-    sureness,
-)
+from awp_lint.rules.common import argument, frequency_reason, host_named, hot_frequency, often, reasons, short, sureness
 
 if TYPE_CHECKING:
     from awp_lint.rules.nodemap import Definition
@@ -128,6 +120,8 @@ class DataDependentShape(Rule):
         if found is None:
             return
         value, source, action, data = found
+        if host_named(source):
+            return
         frequency = hot_frequency(view, node)
         if frequency is None:
             return

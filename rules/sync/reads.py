@@ -14,6 +14,7 @@ from awp_lint.rules.common import (
     argument,
     assigned_name,
     callee,
+    host_named,
     hot_frequency,
     maybe_device,
     method,
@@ -68,7 +69,7 @@ def device_read(call: ast.Call, view: FunctionView) -> Read | None:
     else:
         return None
     value = view.value(source)
-    if not maybe_device(value):
+    if not maybe_device(value) or host_named(source):
         return None
     if how == "numpy" and not (value.device is Device.ACCELERATOR and value.certainty is Certainty.PROVEN):
         return None  # `.numpy()` of a device tensor raises: who calls it without `.cpu()` has a host tensor
