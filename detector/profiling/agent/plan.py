@@ -42,10 +42,14 @@ class Plan:
             import json
 
             with open(os.path.join(self.session, "plan.json"), encoding="utf-8") as file:
-                self._loaded = json.load(file)
-            for raw in self._loaded["marks"]:
+                loaded = json.load(file)
+            by_path: dict[str, list[AgentMark]] = {}
+            for raw in loaded["marks"]:
                 mark = AgentMark(raw["index"], *(raw.get(name) for name in AgentMark._fields[1:]))
-                self._by_path.setdefault(os.path.realpath(mark.path), []).append(mark)
+                by_path.setdefault(os.path.realpath(mark.path), []).append(mark)
+            # Put in place whole, the guard last: several threads may come here at once.
+            self._by_path = by_path
+            self._loaded = loaded
         return self._loaded
 
     @property
