@@ -29,7 +29,7 @@ def without_bodies(text: str, facts: FileFacts, needed: Callable[[FunctionFact],
     removed = [
         function.body
         for index, function in enumerate(facts.functions)
-        if function.body[0] and index not in keep and function.outer not in keep
+        if function.body[0] and index not in keep and function.outer <= 0  # what lies in a removed one goes with it
     ]
     if not removed:
         return text
