@@ -360,10 +360,13 @@ def _rules_on(index: int, file: ReadFile) -> Outcome:
         message = str(error) if isinstance(error, SourceError) else "nested too deeply to be analysed"
         return Outcome((), (Problem(file.found.path, message, fatal=file.found.named),), (), (), b"")
     findings = (*run.findings, *run.suppressed)
+    problems = run.problems
     if notebook is not None:
         findings = tuple(_in_cell(finding, notebook) for finding in findings)
+        cells = [Problem(file.found.path, f"cell {at.cell}: {text}", at.line) for at, text in notebook.errors]
+        problems = (*problems, *cells)
     asked = tuple(recorder.asked)
-    return Outcome(findings, run.problems, run.unused, asked, shared.answers.digest(asked))
+    return Outcome(findings, problems, run.unused, asked, shared.answers.digest(asked))
 
 
 def _to_search(text: str, facts: FileFacts, file: ReadFile, project: Recorder) -> str:

@@ -44,7 +44,9 @@ class Source:
         try:
             encoding, _ = tokenize.detect_encoding(io.BytesIO(raw).readline)
         except SyntaxError as error:
-            raise SourceError(str(error)) from None
+            if "missing encoding" not in str(error):
+                raise SourceError(str(error)) from None
+            encoding = "utf-8"  # bytes that are none, in the first lines: told with their place below
         bom = raw.startswith(codecs.BOM_UTF8)
         body = raw[len(codecs.BOM_UTF8) :] if bom else raw
         plain = "utf-8" if encoding == "utf-8-sig" else encoding

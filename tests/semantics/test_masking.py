@@ -1,42 +1,71 @@
-"""Bodies taken out of a text: what is left parses, line for line where it was."""
+"""Source without the bodies of definitions in which nothing can be found."""
 
 from __future__ import annotations
 
 import ast
+import textwrap
 
 import pytest
 
 from awp_lint.detector.semantics.extract import extract
 from awp_lint.detector.semantics.masking import without_bodies
 
-SOURCE = '''\
-class A:
-    def outer(self):
-        def inner(x):
-            def innermost(y):
-                return y
-            return innermost
-        class B:
-            def method(self):
-                return 1
-        return inner
+SOURCE = textwrap.dedent(
+    '''
+    class A:
+        def __init__(self):
+            self.x = 1
 
-    def other(self):
-        """Doc."""
-        return 2
+        @decorated(
+            1)
+        def cold(self,
+                 y):
+            """Text
+            of two lines."""
+            if y:
+                return [
+                    y,
+                ]
 
-def last(): return 3
-'''
+        def one(self): return 1
+
+        def hot(self):  # kept
+            def inner():
+                return 2
+            return inner
+
+        def outer(self):
+            @wrapped
+            def hot_inside():
+                return 3
+            return hot_inside
+    tail = 1
+    '''
+)
 
 
-@pytest.mark.parametrize("newline", ["\n", "\r\n", "\r"])
-@pytest.mark.parametrize("kept", [set(), {"A.other"}, {"A.outer.inner"}, {"last"}, {"A.outer.inner.innermost"}])
-def test_what_is_left_parses_at_its_lines(kept: set[str], newline: str) -> None:
-    text = SOURCE.replace("\n", newline)
-    facts = extract(ast.parse(text), text)
-    left = without_bodies(text, facts, lambda function: function.qualname in kept)
-    assert left.count(newline) == text.count(newline)
-    names = {node.name: node.lineno for node in ast.walk(ast.parse(left)) if isinstance(node, ast.FunctionDef)}
-    assert (names["outer"], names["other"], names["last"]) == (2, 12, 16)
-    for name in kept:
-        assert name.rpartition(".")[2] in names
+def masked(source: str, *wanted: str) -> str:
+    facts = extract(ast.parse(source), source)
+    return without_bodies(source, facts, lambda function: function.qualname in wanted)
+
+
+def test_what_stays_keeps_its_place() -> None:
+    text = masked(SOURCE, "A.hot", "A.outer.hot_inside")
+    assert text.count("\n") == SOURCE.count("\n")
+    assert "of two lines" not in text and "self.x = 1" in text and "return 1" in text
+    before = {ast.dump(n, include_attributes=True) for n in ast.walk(ast.parse(SOURCE)) if isinstance(n, ast.Return)}
+    after = {ast.dump(n, include_attributes=True) for n in ast.walk(ast.parse(text)) if isinstance(n, ast.Return)}
+    assert len(after) == 5 and after < before
+    assert [f.name for f in ast.walk(ast.parse(text)) if isinstance(f, ast.FunctionDef)].count("cold") == 1
+
+
+def test_nothing_to_remove_gives_the_same_text() -> None:
+    assert masked(SOURCE, "A.cold", "A.one", "A.hot", "A.outer") is SOURCE
+
+
+@pytest.mark.parametrize("newline", ["\r\n", "\r", "\n"])
+def test_line_endings_and_tabs(newline: str) -> None:
+    source = newline.join(["class A:", "\tdef f(self):", "\t\tx = 'é'", "\t\treturn x", "y = 2", ""])
+    text = masked(source)
+    assert text == newline.join(["class A:", "\tdef f(self):", "\t\tpass", "", "y = 2", ""])
+    ast.parse(text)

@@ -1,0 +1,330 @@
+"""How often functions run: entry points, loops, callers across files."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from awp_lint.detector.config import Settings
+from awp_lint.detector.semantics.values import Certainty
+
+LIBRARY = {
+    "lib/__init__.py": "",
+    "lib/layers.py": """
+        import torch
+        from torch import nn
+
+        class Attention(nn.Module):
+            def forward(self, x):
+                return helper(x)
+
+        class Block(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.attn = Attention()
+                self.tables = build_tables(8)
+            def forward(self, x):
+                if self.training:
+                    regularise(x)
+                return self.attn(x)
+
+        def helper(x): return x
+        def regularise(x): return x
+        def build_tables(n):
+            for layer in range(n):
+                fill(layer)
+        def fill(layer): ...
+        """,
+    "lib/model.py": """
+        from torch import nn
+        from .layers import Block
+
+        class Model(nn.Module):
+            def __init__(self, n):
+                super().__init__()
+                self.layers = nn.ModuleList([Block() for _ in range(n)])
+            def forward(self, ids):
+                for layer in self.layers:
+                    ids = layer(ids)
+                return ids
+        """,
+    "lib/generate.py": """
+        from .model import Model
+
+        def generate(model: Model, ids, max_new_tokens):
+            for _ in range(max_new_tokens):
+                ids = pick(model(ids))
+            return ids
+
+        def pick(logits): return logits
+        """,
+    "app.py": """
+        from fastapi import FastAPI
+        from lib.generate import generate
+        from lib.model import Model
+
+        app = FastAPI()
+        model = Model(4)
+
+        @app.post("/")
+        async def answer(request):
+            return generate(model, request.ids, 16)
+
+        @app.on_event("startup")
+        def warm():
+            for prompt in ["a"]:
+                generate(model, prompt, 1)
+        """,
+}
+
+
+def frequency(project: Any, dotted: str) -> str:
+    found = project.frequencies.frequency(project.index.by_function[dotted])
+    return f"{found} {found.certainty.name.lower()}"
+
+
+def chain(project: Any, dotted: str) -> list[tuple[str, int, str]]:
+    found = project.frequencies.frequency(project.index.by_function[dotted])
+    return [(f.path, f.line, f.function) for f in found.chain]
+
+
+def test_from_a_route_through_the_loops_of_other_files(link: Any) -> None:
+    project = link(LIBRARY)
+    assert frequency(project, "app.answer") == "request proven"
+    assert frequency(project, "lib.generate.generate") == "request proven"
+    assert frequency(project, "lib.generate.pick") == "request×token proven"
+    assert frequency(project, "lib.model.Model.forward") == "request×token proven"
+    assert frequency(project, "lib.layers.Block.forward") == "request×token×layer proven"
+    assert frequency(project, "lib.layers.helper") == "request×token×layer proven"
+
+
+def test_the_chain_explains_the_path(link: Any) -> None:
+    project = link(LIBRARY)
+    assert chain(project, "app.answer") == []
+    assert chain(project, "lib.layers.Attention.forward") == [
+        ("app.py", 11, "answer"),
+        ("lib/generate.py", 6, "generate"),
+        ("lib/model.py", 11, "Model.forward"),
+        ("lib/layers.py", 17, "Block.forward"),
+    ]
+
+
+def test_set_up_and_training_do_not_heat(link: Any) -> None:
+    project = link(LIBRARY)
+    assert frequency(project, "lib.layers.build_tables").startswith("setup")
+    assert frequency(project, "lib.layers.fill").startswith("setup")  # a loop of set-up code
+    assert frequency(project, "lib.layers.regularise") == "unknown unknown"
+    assert frequency(project, "app.warm").startswith("setup")
+
+
+def test_a_model_library_alone_is_assumed_to_serve(link: Any) -> None:
+    project = link({path: text for path, text in LIBRARY.items() if path in ("lib/layers.py", "lib/model.py")})
+    assert frequency(project, "lib.model.Model.forward") == "request assumed"
+    assert frequency(project, "lib.layers.Attention.forward") == "request×layer assumed"
+
+
+@pytest.mark.parametrize("caller", ["tests/test_model.py", "benchmarks/speed.py", "train.py"])
+def test_callers_that_do_not_heat(link: Any, caller: str) -> None:
+    project = link(
+        {
+            "lib.py": "def helper(x): ...",
+            caller: "from lib import helper\ndef run(prompts):\n    for prompt in prompts:\n        helper(prompt)\n",
+        }
+    )
+    assert frequency(project, "lib.helper") == "unknown unknown"
+
+
+def test_functions_that_train_do_not_heat(link: Any) -> None:
+    source = """
+        def work(x): ...
+        def loop(loader, optimizer):
+            for batch in loader:
+                work(batch).backward()
+                optimizer.step()
+        def training_step(x):
+            work(x)
+        """
+    assert frequency(link({"m.py": source}), "m.work") == "unknown unknown"
+
+
+def test_scripts_and_their_loops(link: Any) -> None:
+    source = """
+        def main():
+            model = load()
+            for prompt in prompts:
+                answer(model, prompt)
+        def load():
+            for layer in layers: read(layer)
+        def read(layer): ...
+        def answer(model, prompt): ...
+        if __name__ == "__main__":
+            main()
+        """
+    project = link({"run.py": source})
+    assert frequency(project, "run.main") == "setup proven"
+    assert frequency(project, "run.answer") == "request proven"
+    assert frequency(project, "run.read") == "setup proven"
+
+
+def test_library_callbacks(link: Any) -> None:
+    source = """
+        from transformers import LogitsProcessor, StoppingCriteria
+        class Ban(LogitsProcessor):
+            def __call__(self, ids, scores): return helper(scores)
+        class Stop(StoppingCriteria):
+            def __call__(self, ids, scores): ...
+        def helper(scores): ...
+        """
+    project = link({"p.py": source})
+    assert frequency(project, "p.Ban.__call__") == "request×token proven"
+    assert frequency(project, "p.helper") == "request×token proven"
+    assert chain(project, "p.helper") == [("transformers", 0, "GenerationMixin.generate"), ("p.py", 4, "Ban.__call__")]
+
+
+def test_duck_types_are_assumed(link: Any) -> None:
+    source = """
+        class EulerScheduler:
+            def step(self, noise, t): ...
+        class FluxPipeline:
+            def __init__(self, scheduler): self.scheduler = scheduler
+            def __call__(self, prompt, timesteps):
+                for t in timesteps:
+                    self.scheduler.step(prompt, t)
+        """
+    project = link({"d.py": "import torch\n" + source.replace("\n        ", "\n")})
+    assert frequency(project, "d.EulerScheduler.step") == "request×step assumed"
+
+
+def test_overrides_are_reached_through_the_base(link: Any) -> None:
+    source = """
+        class Base:
+            def generate(self, ids, max_new_tokens):
+                for _ in range(max_new_tokens):
+                    ids = self.advance(ids)
+            def advance(self, ids): raise NotImplementedError
+        class One(Base):
+            def advance(self, ids): ...
+        class Two(Base):
+            def advance(self, ids): ...
+        """
+    project = link({"g.py": "import torch\n" + source.replace("\n        ", "\n")})
+    assert frequency(project, "g.One.advance") == frequency(project, "g.Two.advance") == "request×token assumed"
+
+
+def test_lazily_made_state_and_cached_functions(link: Any) -> None:
+    source = """
+        import functools
+        @app.get("/")
+        def handler(self):
+            if self._table is None:
+                self._table = make_table()
+            return lookup(), use(self._table)
+        def make_table(): ...
+        @functools.lru_cache
+        def lookup(): return read()
+        def read(): ...
+        def use(table): ...
+        """
+    project = link({"h.py": source})
+    assert frequency(project, "h.make_table").startswith("setup")
+    assert frequency(project, "h.read").startswith("setup")
+    assert frequency(project, "h.use") == "request proven"
+
+
+def test_error_paths_do_not_heat(link: Any) -> None:
+    source = """
+        @app.get("/")
+        def handler(x):
+            if x < 0:
+                raise ValueError(describe(x))
+            try:
+                fast(x)
+            except RuntimeError:
+                slow(x)
+        def describe(x): ...
+        def fast(x): ...
+        def slow(x): ...
+        """
+    project = link({"h.py": source})
+    assert frequency(project, "h.fast") == "request proven"
+    assert frequency(project, "h.describe") == frequency(project, "h.slow") == "unknown unknown"
+
+
+def test_callbacks_handed_on(link: Any) -> None:
+    source = """
+        import threading
+        def worker():
+            while True:
+                item = request_queue.get()
+                serve(item)
+        def serve(item): ...
+        def hook(*args): ...
+        def main():
+            threading.Thread(target=worker).start()
+            model.register_forward_hook(hook)
+        if __name__ == "__main__":
+            main()
+        """
+    project = link({"w.py": source})
+    assert frequency(project, "w.worker") == "setup proven"
+    assert frequency(project, "w.serve") == "request proven"
+    assert frequency(project, "w.hook") == "unknown unknown"
+
+
+def test_recursion_ends_and_does_not_heat(link: Any) -> None:
+    source = """
+        @app.get("/")
+        def handler(x):
+            walk(x)
+        def walk(node):
+            for image in node.images:
+                walk(image)
+            visit(node)
+        def visit(node): ...
+        """
+    project = link({"r.py": source})
+    assert frequency(project, "r.visit") == "request proven"
+
+
+def test_the_user_decides(link: Any) -> None:
+    source = """
+        # awp: hot
+        def inner(x): return leaf(x)
+        def leaf(x): ...
+        @app.get("/")
+        def handler(x): prepare(x); configured(x)
+        def prepare(x):  # awp: setup
+            for image in x: deeper(image)
+        def deeper(x): ...
+        def configured(x): ...
+        """
+    settings = Settings(entry_points=(("u.config*", "request×token×layer"),))
+    project = link({"u.py": source}, settings)
+    assert frequency(project, "u.inner") == "request×step proven"
+    assert frequency(project, "u.leaf") == "request×step proven"
+    assert frequency(project, "u.prepare") == "setup proven"
+    assert frequency(project, "u.deeper").startswith("setup")
+    assert frequency(project, "u.configured") == "request×token×layer proven"
+
+
+def test_order_of_files_does_not_matter(link: Any) -> None:
+    forward = link(LIBRARY)
+    backward = link(dict(reversed(LIBRARY.items())))
+    for name in forward.index.by_function:
+        assert frequency(forward, name) == frequency(backward, name)
+        assert chain(forward, name) == chain(backward, name)
+
+
+def test_calls_reach(link: Any) -> None:
+    project = link(LIBRARY)
+    assert project.reached("lib.model", "Model.forward", 9, (11, 18)) == ("lib.layers.Block.forward",)
+    assert project.reached("app", "answer", 9, (11, 11)) == ("lib.generate.generate",)
+    assert project.reached("app", "answer", 9, (1, 1)) == ()
+
+
+def test_certainty_of_unknown(link: Any) -> None:
+    project = link({"n.py": "def alone(): ..."})
+    found = project.entered("n", "alone", 1)
+    assert found.frequency.certainty is Certainty.UNKNOWN and str(found.frequency) == "unknown"
+    assert project.entered("n", "nobody", 7).frequency.known is False

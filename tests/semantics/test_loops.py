@@ -1,0 +1,70 @@
+"""What loops go over."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+from awp_lint.detector.semantics.loops import loop_kind
+from awp_lint.detector.semantics.view import LoopKind
+
+
+def kind(header: str, body: str = "pass") -> LoopKind:
+    loop = ast.parse(f"{header}\n    {body}").body[0]
+    assert isinstance(loop, (ast.For, ast.While))
+    return loop_kind(loop)
+
+
+@pytest.mark.parametrize(
+    ("header", "expected"),
+    [
+        ("for layer in self.layers:", LoopKind.LAYERS),
+        ("for i, block in enumerate(self.transformer_blocks):", LoopKind.LAYERS),
+        ("for decoder_layer in self.layers[: self.config.num_hidden_layers]:", LoopKind.LAYERS),
+        ("for resnet, attn in zip(self.resnets, self.attentions):", LoopKind.LAYERS),
+        ("for i in range(len(self.layers)):", LoopKind.LAYERS),
+        ("for layer in islice(self.layers, self.start_layer, self.end_layer):", LoopKind.LAYERS),
+        ("for i, t in enumerate(timesteps):", LoopKind.STEPS),
+        ("for t in self.progress_bar(self.scheduler.timesteps):", LoopKind.STEPS),
+        ("for step in range(num_inference_steps):", LoopKind.STEPS),
+        ("for _ in range(max_new_tokens):", LoopKind.TOKENS),
+        ("for pos in tqdm(range(args.max_new_tokens)):", LoopKind.TOKENS),
+        ("for b in range(batch_size):", LoopKind.BATCH),
+        ("for i in range(x.shape[0]):", LoopKind.BATCH),
+        ("for i in range(x.size(1)):", LoopKind.ELEMENTS),
+        ("for image in images:", LoopKind.BATCH),
+        ("for expert_idx in expert_hit:", LoopKind.EXPERTS),
+        ("for expert in range(self.num_experts):", LoopKind.EXPERTS),
+        ("for prompt in prompts:", LoopKind.REQUESTS),
+        ("for batch in dataloader:", LoopKind.REQUESTS),
+        ("for epoch in range(args.num_epochs):", LoopKind.EPOCHS),
+        ("for path in glob.glob(pattern):", LoopKind.FILES),
+        ("for attempt in range(retries):", LoopKind.RETRIES),
+        ("for i in range(3):", LoopKind.FIXED),
+        ("for name in ('q', 'k', 'v'):", LoopKind.FIXED),
+        ("for key, value in kwargs.items():", LoopKind.UNKNOWN),
+        ("while self._has_unfinished_sequences(done, device=device):", LoopKind.TOKENS),
+        ("while cur_len < max_length:", LoopKind.TOKENS),
+        ("while engine.has_unfinished_requests():", LoopKind.STEPS),
+        ("while not request_queue.empty():", LoopKind.REQUESTS),
+        ("while low < high:", LoopKind.UNKNOWN),
+    ],
+)
+def test_headers(header: str, expected: LoopKind) -> None:
+    assert kind(header) is expected
+
+
+@pytest.mark.parametrize(
+    ("header", "body", "expected"),
+    [
+        ("for i in range(n):", "ids = torch.cat([ids, model(ids)[:, -1].argmax(-1)])", LoopKind.TOKENS),
+        ("for i in range(n):", "best = scores.argmax(-1)", LoopKind.UNKNOWN),
+        ("while True:", "item = self.queue.get()", LoopKind.REQUESTS),
+        ("while True:", "line = input('> ')", LoopKind.REQUESTS),
+        ("while True:", "self.engine.step()", LoopKind.STEPS),
+        ("while True:", "x = settings.get('x')", LoopKind.UNKNOWN),
+    ],
+)
+def test_bodies(header: str, body: str, expected: LoopKind) -> None:
+    assert kind(header, body) is expected

@@ -1,0 +1,78 @@
+"""What surrounds a statement."""
+
+from __future__ import annotations
+
+import ast
+import textwrap
+
+import pytest
+
+from awp_lint.detector.semantics.model import view_of_source
+from awp_lint.detector.semantics.regions import file_regions
+from awp_lint.detector.semantics.view import Region
+
+
+def around(source: str, call: str = "here()", path: str = "x.py") -> Region:
+    """The regions of the one call ``here()``."""
+    for view in view_of_source(textwrap.dedent(source), path).functions():
+        for node in view.nodes(ast.Call):
+            if ast.unparse(node) == call:
+                return view.regions(node)
+    raise AssertionError("no such call")
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("import torch\nwith torch.no_grad():\n    here()", Region.INFERENCE),
+        ("import torch as t\n@t.inference_mode()\ndef f():\n    here()", Region.INFERENCE),
+        ("from torch import no_grad\n@no_grad()\ndef f():\n    def g():\n        here()", Region.INFERENCE),
+        ("import torch\nwith torch.set_grad_enabled(False):\n    here()", Region.INFERENCE),
+        ("import torch\nwith torch.set_grad_enabled(train):\n    here()", Region.NONE),
+        ("import torch\n@torch.compile\ndef f():\n    here()", Region.COMPILED),
+        ("import functools, torch\n@functools.partial(torch.compile, mode='x')\ndef f():\n    here()", Region.COMPILED),
+        ("import torch\nwith torch.cuda.graph(g):\n    here()", Region.CAPTURED),
+        ("def test_it():\n    here()", Region.TEST),
+        ("def training_step(self):\n    here()", Region.TRAINING),
+        ("def f(self):\n    loss.backward()\n    here()", Region.TRAINING),
+        ("def f(self):\n    if self.training:\n        here()", Region.TRAINING),
+        ("def f(self):\n    if not self.training:\n        pass\n    else:\n        here()", Region.TRAINING),
+        ("def f(self):\n    if self.training and x:\n        here()", Region.TRAINING),
+        ("def f(self):\n    if self.training or x:\n        here()", Region.NONE),
+        ("def f(labels):\n    if labels is not None:\n        here()", Region.TRAINING),
+        ("def f(x):\n    assert here()", Region.DEBUG),
+        ("def f(x):\n    if logger.isEnabledFor(10):\n        here()", Region.DEBUG),
+        ("def f(x):\n    if torch.jit.is_tracing():\n        here()", Region.EXPORT),
+        ("def f(x):\n    if x:\n        here()\n        raise ValueError", Region.ERROR),
+        ("def f(x):\n    raise ValueError(here())", Region.ERROR),
+        ("def f(x):\n    try:\n        pass\n    except KeyError:\n        here()", Region.FALLBACK),
+        ("def f(self):\n    if self.config._attn_implementation == 'eager':\n        here()", Region.FALLBACK),
+        ("if __name__ == '__main__':\n    here()", Region.MAIN),
+        (
+            "import time\ndef f():\n    start = time.perf_counter()\n    here()\n    end = time.perf_counter()",
+            Region.TIMED,
+        ),
+        ("import time\ndef f():\n    start = time.time()\n    a()\n    b()\n    c()\n    here()", Region.NONE),
+        ("def benchmark_model():\n    here()", Region.TIMED),
+        ("def f():\n    here()", Region.NONE),
+    ],
+)
+def test_regions(source: str, expected: Region) -> None:
+    assert around(source) == expected
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("tests/models/x.py", Region.TEST),
+        ("pkg/test_x.py", Region.TEST),
+        ("pkg/conftest.py", Region.TEST),
+        ("benchmarks/run.py", Region.TIMED),
+        ("examples/train.py", Region.TRAINING),
+        ("pkg/trainer_utils.py", Region.TRAINING),
+        ("pkg/latest/contest.py", Region.NONE),
+        ("pkg/modeling.py", Region.NONE),
+    ],
+)
+def test_paths(path: str, expected: Region) -> None:
+    assert file_regions(path) == expected
