@@ -101,7 +101,9 @@ _HOST_CLASSES = re.compile(
 
 def _prepares_on_host(view: FunctionView) -> bool:
     """Processors and tokenizers by file or class: what model code takes for a device tensor is on the host there."""
-    return bool(_HOST_FILES.search(view.path) or _HOST_CLASSES.search(view.qualname))
+    if _HOST_FILES.search(view.path) or _HOST_CLASSES.search(view.qualname):
+        return True
+    return view.qualname.endswith(("_cpu", "_np", "_numpy", "_host"))
 
 
 def host_named(node: ast.AST) -> bool:

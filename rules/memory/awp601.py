@@ -150,6 +150,8 @@ def _upload(call: ast.Call, view: FunctionView) -> _Upload | None:
     data = _packed(moved.made, view)
     if data is None or argument(moved.made, None, "device") is not None:
         return None
+    if argument(moved.made, None, "pin_memory") is not None and argument(call, None, "non_blocking") is not None:
+        return None  # pinned and asynchronous: the good form
     device_text = f"{short(moved.like, 30)}.device" if moved.like is not None else '"cuda"'
     return _Upload(moved.made, data, short(moved.device, 40) if moved.device is not None else device_text)
 

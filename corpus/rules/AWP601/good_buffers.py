@@ -19,5 +19,6 @@ class Model(nn.Module):
             kept = torch.tensor([0.5], device="cpu")
             copied = torch.as_tensor(hidden_states, device=hidden_states.device)
             made = hidden_states.new_zeros(3)
-            hidden_states = layer(copied, self.scale, lowest, host, kept, picked, made)
+            sent = torch.tensor(rows, pin_memory=True).to(hidden_states.device, non_blocking=True)
+            hidden_states = layer(copied, self.scale, lowest, host, kept, picked, made, sent)
         return hidden_states
