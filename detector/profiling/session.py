@@ -85,9 +85,7 @@ class ProcessSession:
     thinned: dict[int, tuple[tuple[int, int], ...]] = field(default_factory=dict)
     stalls_ms: tuple[tuple[str, float], ...] = ()  # (what, how long) for what the agent did to the program
     errors: tuple[str, ...] = ()
-    executed: tuple[
-        str, ...
-    ] = ()  # files whose code ran (monitoring) or was loaded (compiled in)
+    executed: tuple[str, ...] = ()  # files whose code ran (monitoring) or was loaded (compiled in)
     clean_exit: bool = True
 
 

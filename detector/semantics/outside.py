@@ -1,6 +1,6 @@
 """What the interpreter of one function may ask of the rest of the project, and what it gives back.
 
-The seam between the value half (``interpret``, ``summaries``, ``library``) and the index half (``index``, ``callgraph``,
+The seam between the value half (``interpret``, ``summaries``, ``library``) and the index half (``index``, ``callgraph`` and
 ``frequency``): both sides code against these protocols, tests use small hand-made ones.
 """
 

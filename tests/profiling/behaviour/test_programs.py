@@ -208,7 +208,8 @@ def test_fork_while_windows_are_open(tmp_path: Path) -> None:
         "while time.monotonic() < end:\n    work()\n    if len(statuses) < 100:\n"
         "        pid = os.fork()\n        if pid == 0: child()\n"
         "        statuses.append(os.waitpid(pid, 0)[1] >> 8)\n"
-        "print(set(statuses))"
+        "print(set(statuses))",
+        seconds=6.0,  # a hundred forks take half of it
     )
     both = run_both(Program(tmp_path, text))
     both.same()
