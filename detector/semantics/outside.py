@@ -1,7 +1,7 @@
 """What the interpreter of one function may ask of the rest of the project, and what it gives back.
 
-The seam between the value half (``interpret``, ``summaries``, ``library``) and the index half (``index``, ``callgraph`` and
-``frequency``): both sides code against these protocols, tests use small hand-made ones.
+The seam between the value half (``interpret``, ``summaries``, ``library``) and the index half (``index``,
+``callgraph``, ``frequency``): both sides code against these protocols, tests use small hand-made ones.
 """
 
 from __future__ import annotations
