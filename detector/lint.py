@@ -36,7 +36,7 @@ def lint(options: argparse.Namespace, settings: Settings, command: Sequence[str]
     profile: dict[str, Any] | None = None
     notes: tuple[str, ...] = ()
     exit_code: int | None = None
-    if command is not None or options.attach is not None:
+    if command is not None or options.attach is not None or options.trace is not None:
         outcome = _measured(options, command, findings, result)
         findings = [dataclasses.replace(f, evidence=outcome.evidence.get(f.id)) for f in findings]
         findings += outcome.extra_findings
@@ -75,11 +75,17 @@ def lint(options: argparse.Namespace, settings: Settings, command: Sequence[str]
 def _measured(
     options: argparse.Namespace, command: Sequence[str] | None, findings: Sequence[Finding], result: ScanResult
 ) -> ProfileOutcome:
-    """What a run of the command, or of the program that runs already, says of the findings."""
+    """What a run of the command, of the program that runs already, or a trace of one says of the findings."""
     if command is not None:
         from awp_lint.detector.profiling.run import profile_findings
 
         return profile_findings(findings, result.units, command, _run_options(options))
+    if options.trace is not None:
+        if not Path(options.trace).is_file():
+            raise UsageError(f"{options.trace}: no such trace file")
+        from awp_lint.detector.profiling.run import analyse_trace
+
+        return analyse_trace(options.trace, findings)
     from awp_lint.detector.profiling.attach import profile_running
 
     return profile_running(findings, result.units, options.attach, _run_options(options))
@@ -130,7 +136,7 @@ def _exit_code(options: argparse.Namespace, counted: int, problems: Iterable[Pro
 def _run_options(options: argparse.Namespace) -> dict[str, Any]:
     names = (
         "duration", "max_wait", "warmup", "ready_url", "ready_port", "load", "load_url", "rate", "load_body",
-        "include_deps", "verbose",
+        "verbose",
     )  # fmt: skip
     return {name: getattr(options, name) for name in names}
 

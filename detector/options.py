@@ -161,7 +161,9 @@ def build_parser() -> argparse.ArgumentParser:
         help="post this instead of a GET; several, or a file of JSON Lines, take turns",
     )
     run.add_argument("--attach", metavar="PID", help="profile a program that runs: one started by awp-lint --agent CMD")
-    run.add_argument("--include-deps", action="store_true", help="findings in libraries count too")
+    run.add_argument(
+        "--trace", metavar="FILE", help="evidence made elsewhere instead: Kineto JSON(.gz) or Nsight Systems SQLite"
+    )
     run.add_argument("--propagate-exit", action="store_true", help="exit with the profiled command's code")
 
     target = parser.add_argument_group("what the code will run on")
@@ -202,6 +204,8 @@ def check_combinations(options: argparse.Namespace, command: Sequence[str] | Non
         raise UsageError("--rate and --load-body go with --load-url")
     if options.attach is not None and command is not None:
         raise UsageError("--profile starts a program and --attach profiles one that runs: give one of them")
+    if options.trace is not None and (command is not None or options.attach is not None):
+        raise UsageError("--trace reads evidence made elsewhere: give it, --profile or --attach")
     if command is None:
         alone = (
             ("ready_url", "ready_port")

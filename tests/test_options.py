@@ -111,3 +111,10 @@ def test_an_agent_that_cannot_be_meant(line: str) -> None:
 def test_attach_and_profile_exclude_each_other() -> None:
     with pytest.raises(UsageError, match="one of them"):
         check_combinations(build_parser().parse_args(["--attach", "1"]), ["python"])
+
+
+def test_a_trace_is_evidence_of_its_own() -> None:
+    options = build_parser().parse_args(["--trace", "t.json"])
+    check_combinations(options, None)
+    with pytest.raises(UsageError, match="--trace reads evidence made elsewhere"):
+        check_combinations(options, ["python", "x.py"])
