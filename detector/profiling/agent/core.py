@@ -9,7 +9,8 @@ from typing import Any
 
 from awp_lint.detector.profiling.agent.files import Record
 from awp_lint.detector.profiling.agent.plan import Plan
-from awp_lint.detector.profiling.agent.schedule import Schedule, facts
+from awp_lint.detector.profiling.agent.process import facts
+from awp_lint.detector.profiling.agent.schedule import Schedule
 from awp_lint.detector.profiling.agent.state import State
 from awp_lint.detector.profiling.agent.tracer import torch_module
 

@@ -6,6 +6,7 @@ slot never written is all zeros. The reader puts them in order by time. ``code``
 
 from __future__ import annotations
 
+import errno
 import itertools
 import mmap
 import os
@@ -17,12 +18,20 @@ from time import time_ns
 RECORD = struct.Struct("=QII")
 SIZE = RECORD.size
 CAPACITY = 1 << 20
+_SPARE = 64 << 20  # bytes that must stay free on the disk
 BREAK = 0xFFFFFFFF  # the code of a record that says: recording begins anew, what is open stays so
 
 
 def mapped(path: str, size: int) -> mmap.mmap:
-    """A new file of ``size`` zero bytes, mapped. Pages take no space until they are written."""
-    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | getattr(os, "O_CLOEXEC", 0), 0o600)
+    """A new file of ``size`` zero bytes, mapped. Pages take no space until they are written.
+
+    Never a file that is there: to cut one that is mapped short, or a disk without room for a page, would kill the
+    program (SIGBUS). Raises OSError.
+    """
+    disk = os.statvfs(os.path.dirname(path) or ".")
+    if disk.f_bavail * disk.f_frsize < _SPARE + size:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), 0o600)
     try:
         os.ftruncate(handle, size)
         return mmap.mmap(handle, size)

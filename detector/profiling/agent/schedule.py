@@ -20,13 +20,15 @@ from awp_lint.detector.profiling.agent.budget import BUDGET, Thin, event_ns, sha
 from awp_lint.detector.profiling.agent.errand import Errand
 from awp_lint.detector.profiling.agent.files import Record
 from awp_lint.detector.profiling.agent.life import here
+from awp_lint.detector.profiling.agent.pace import Pace
+from awp_lint.detector.profiling.agent.process import facts, others, threads
 from awp_lint.detector.profiling.agent.ring import BREAK
 from awp_lint.detector.profiling.agent.state import State
-from awp_lint.detector.profiling.agent.tracer import Tracer, Unavailable, torch_module, uses_cuda
+from awp_lint.detector.profiling.agent.tracer import Tracer, Unavailable, torch_module
+from awp_lint.detector.profiling.agent.warmth import Warmth, work
 
 _EVENTS = 20_000  # a slice's bound: stop and export hold the GIL, some 0.2 s for as many
 _BYTES_PER_EVENT = 350  # of exported JSON
-_UNITS = 4  # begun in a window: three whole ones
 _PIECE = 0.25  # s; how often a closing request is looked for
 _ROUNDS = 6
 _SLICES = 3  # traces in a round from the second on
@@ -45,12 +47,12 @@ class Schedule:
         self.backend = backend
         self.record = record
         self.tracer = Tracer(record)
+        self.pace = Pace(state)
         self.options: dict[str, Any] = {}
         self._bell = allocate_lock()
         self._bell.acquire()
         self._gone = allocate_lock()
         self._stopping = ""
-        self._unit_of: dict[int, str] | None = None
         self._parked = False
         self._primed = False
         self._began: float | None = None  # when the windows did
@@ -108,7 +110,7 @@ class Schedule:
         """
         if not self._started or self._whole is not None or self.phase in ("done", "closed"):
             return
-        if not self.tracer.running and (sys.version_info < (3, 12) or _others()):
+        if not self.tracer.running and (sys.version_info < (3, 12) or others()):
             return
         began = perf_counter_ns()
         self._parked = True
@@ -244,16 +246,16 @@ class Schedule:
             if not self._in_program(Errand(self._start_slice)):
                 self.record.error("no trace: no thread came to a marked line, a unit or a torch module in time")
                 return
-            window = self._open("trace", trace=os.path.basename(name), threads=_threads())
+            window = self._open("trace", trace=os.path.basename(name), threads=threads())
             self._slices += 1
-            began, ticks = perf_counter(), self._paced()
+            began, ticks = perf_counter(), self.pace.units()
             try:
                 self._hold_slice(window, longest)
             finally:
                 self.backend.off()
-                units, seconds = self._paced() - ticks, perf_counter() - began
+                units, seconds = self.pace.units() - ticks, perf_counter() - began
                 window["bytes"] = size = self.tracer.export(name)
-                window["threads"].update(_threads())
+                window["threads"].update(threads())
                 if units > 0:
                     self._bytes_per_unit = size / units
                 self._bytes_per_second = size / max(seconds, 1e-3)
@@ -279,7 +281,7 @@ class Schedule:
             self.backend.knock()
             if self._patiently(errand, _PATIENCE):
                 return True
-            if self._ticking() is False:
+            if self.pace.ticking() is False:
                 break
         if not errand.cancel():
             return errand.wait(5.0)
@@ -341,20 +343,20 @@ class Schedule:
 
     def _hold(self, window: dict[str, Any], seconds: float, requests: bool) -> None:
         """Keep a window open for ``seconds`` and until enough units (with ``requests``, whole requests) began."""
-        first = self._counts()
+        first = self.pace.counts()
         end = perf_counter() + seconds
         limit = end + (10.0 if requests else 4.0)
         try:
             while True:
                 now = perf_counter()
                 if now >= end:
-                    lacking = self._lacking(first, requests)
+                    lacking = self.pace.lacking(first, requests)
                     if not lacking or now > limit:
                         self._close(window, not lacking, lacking)
                         return
                 self._wait(min(_PIECE, max(end - now, 0.02)))
         except Stop:
-            lacking = self._lacking(first, False)
+            lacking = self.pace.lacking(first, False)
             self._close(window, not lacking and perf_counter() > end - seconds / 2, self._why())
             raise
 
@@ -363,7 +365,7 @@ class Schedule:
 
         Its thread stops it at the tick that ends the last unit.
         """
-        first = self._paced()
+        first = self.pace.units()
         began = perf_counter()
         budget = _EVENTS * _BYTES_PER_EVENT
         units = 2 if not self._bytes_per_unit else max(1, min(200, int(budget / self._bytes_per_unit)))
@@ -372,10 +374,10 @@ class Schedule:
 
         def due() -> bool:
             # The tick that begins the next unit ends the last one.
-            if self._paced() - first > units or cut:
+            if self.pace.units() - first > units or cut:
                 return True
             passed = perf_counter() - began
-            return passed > (max(seconds, 5.0) if self._ticking() and self._paced() - first < 2 else seconds)
+            return passed > (max(seconds, 5.0) if self.pace.ticking() and self.pace.units() - first < 2 else seconds)
 
         errand = Errand(self.tracer.stop, self.tracer.thread, after=True, due=due)
         self.state.errand = errand
@@ -388,8 +390,8 @@ class Schedule:
                 self._wait(0.0)
             whole = self._end_slice(errand)
             self._end_with_slice(window)
-            done = self._paced() - first
-            whole = whole and not cut and (not self._ticking() or done > 1)
+            done = self.pace.units() - first
+            whole = whole and not cut and (not self.pace.ticking() or done > 1)
             self._close(window, whole, cut or ("" if whole else "no whole unit fitted the slice"))
         except Stop:
             cut = self._why()
@@ -418,44 +420,6 @@ class Schedule:
             self._stopping = "closed on request"
             raise Stop
 
-    # -- units --
-
-    def _counts(self) -> tuple[int, int]:
-        """Steps and requests begun so far."""
-        steps = requests = 0
-        units = self._units()
-        for mark, ticks in self.state.ticked().items():
-            if units.get(mark) == "request":
-                requests = max(requests, ticks)
-            else:
-                steps = max(steps, ticks)
-        return steps, requests
-
-    def _units(self) -> dict[int, str]:
-        if self._unit_of is None:  # asked at every tick of a slice
-            marks = [mark for found in self.state.plan.by_path.values() for mark in found]
-            self._unit_of = {mark.number: mark.unit for mark in marks if mark.unit}
-        return self._unit_of
-
-    def _ticking(self) -> bool:
-        return any(self._counts())
-
-    def _paced(self) -> int:
-        """Units that pace the windows: steps where there are any, else requests."""
-        steps, requests = self._counts()
-        return steps or requests
-
-    def _lacking(self, first: tuple[int, int], requests: bool) -> str:
-        """What a window still lacks, in words; empty when nothing."""
-        steps, whole = (now - before for now, before in zip(self._counts(), first))
-        if not self._ticking():
-            return ""
-        if (steps or whole) < _UNITS:
-            return "fewer than %d units began in it" % _UNITS
-        if requests and self._counts()[1] and whole < _UNITS:
-            return "fewer than three whole requests"
-        return ""
-
     # -- warm-up --
 
     def _warm_up(self) -> None:
@@ -464,31 +428,24 @@ class Schedule:
         began = perf_counter()
         fixed = float(setting) if isinstance(setting, (int, float)) else None
         limit = fixed if fixed is not None else 30.0
-        seen: tuple[Any, ...] | None = None
-        since, ticks = began, self._paced()
+        warmth = Warmth()
         while True:
-            work_seen = self._paced() or self.state.first or self.state.forward
-            if not self.tracer.warm and not self._primed and torch_module() is not None and work_seen:
+            begun = bool(self.pace.units() or self.state.first or self.state.forward)
+            if not self.tracer.warm and not self._primed and torch_module() is not None and begun:
                 self._primed = True
                 self._prime()
-                since, ticks = perf_counter(), self._paced()
+                warmth.restart(perf_counter(), self.pace.units())
             now = perf_counter()
-            work = self._work()
-            if work != seen:
-                seen, since, ticks = work, now, self._paced()
-            quiet, units = now - since, self._paced() - ticks
-            if fixed is None and self._settled(quiet, units):
-                return
+            ticks, ticking = self.pace.units(), self.pace.ticking()
+            settled = warmth.settled(now, ticks, work(len(self.state.first)), ticking) and begun
+            if fixed is None and settled:
+                break
             if now - began > limit:
-                if fixed is None:
-                    self.record.error("the work per unit was not seen to become constant within %d s" % limit)
-                return
+                warmth.varying = fixed is None
+                break
             self._wait(0.05)
-
-    def _settled(self, quiet: float, units: int) -> bool:
-        if self._ticking():
-            return units >= 3 and quiet >= 0.1
-        return quiet >= 0.5 and bool(self.state.first or self.state.forward)
+        if warmth.varying:
+            self.record.error("the work per unit was not seen to become constant")
 
     def _weigh(self) -> None:
         """Record two units for a look at what recording costs, and thin out the marks that run too often."""
@@ -498,13 +455,13 @@ class Schedule:
         cost = event_ns(ring)
         self.backend.on()
         try:
-            start, began, units = ring.written(), perf_counter(), self._paced()
+            start, began, units = ring.written(), perf_counter(), self.pace.units()
             before = self.state.ticked()
-            while perf_counter() < began + 0.05 or (self._ticking() and self._paced() < units + 3):
+            while perf_counter() < began + 0.05 or (self.pace.ticking() and self.pace.units() < units + 3):
                 if perf_counter() > began + 1.0:
                     break
                 self._wait(0.01)
-            codes, seconds, units = ring.since(start), perf_counter() - began, self._paced() - units
+            codes, seconds, units = ring.since(start), perf_counter() - began, self.pace.units() - units
         finally:
             self.backend.off()
         events = Counter(code >> 1 for code in codes if code != BREAK)
@@ -515,7 +472,7 @@ class Schedule:
             if heavy:
                 # Of now, not of all the run: a loop of the program's own warm-up never ticks again.
                 passed = {mark: ticks - before.get(mark, 0) for mark, ticks in self.state.ticked().items()}
-                kinds = self._units()
+                kinds = self.pace.kinds()
                 steps = [mark for mark, ticks in passed.items() if ticks and kinds.get(mark) != "request"]
                 pace = max(steps or passed, key=lambda mark: passed[mark])
                 marks = frozenset(self.state.armed) if self.backend.switches_all else heavy
@@ -538,89 +495,6 @@ class Schedule:
             self.record.error(f"no trace: {why}")
         finally:
             self.tracer.unhook()
-
-    def _work(self) -> tuple[Any, ...]:
-        """What stands still once a program is warm. Cheap, and touches no device."""
-        return (len(sys.modules), len(self.state.first), _compiled(), _segments())
-
-
-def _others() -> bool:
-    """Whether the process has threads beside the main one and ours."""
-    try:
-        return len(os.listdir("/proc/self/task")) > 2
-    except OSError:
-        return False
-
-
-def _threads() -> dict[str, int]:
-    """Native ids of the threads, by the number that a trace has for a thread which it records no operations of.
-
-    That is the low half of the pthread id, the identity that Python knows, as a signed number without its sign.
-    """
-    threading = sys.modules.get("threading")
-    found = {}
-    for ident, thread in list(getattr(threading, "_active", {}).items()):
-        low = ident & 0xFFFFFFFF
-        native = getattr(thread, "native_id", None)
-        if native is not None:
-            found[str(low)] = found[str(min(low, 2**32 - low))] = native
-    return found
-
-
-def _compiled() -> int:
-    """How many frames Dynamo has compiled."""
-    utils = sys.modules.get("torch._dynamo.utils")
-    counters = getattr(utils, "counters", None)
-    try:
-        return int(counters["frames"]["ok"]) if counters else 0
-    except Exception:
-        return 0
-
-
-def _segments() -> int:
-    """Bytes that the caching allocator holds, over all devices: growth means that sizes are still new."""
-    torch = torch_module()
-    if torch is None or not uses_cuda(torch):
-        return 0
-    try:
-        return sum(int(torch.cuda.memory_reserved(n)) for n in range(torch.cuda.device_count()))
-    except Exception:
-        return 0
-
-
-def facts(state: State, backend: Any) -> dict[str, Any]:
-    """What ``process.json`` says of the process beside windows and faults."""
-    torch = torch_module()
-    cuda = torch is not None and uses_cuda(torch)
-    return {
-        "pid": state.record.pid,
-        "parent_pid": os.getppid(),
-        "argv": list(getattr(sys, "argv", [])),
-        "python": "%d.%d.%d" % sys.version_info[:3],
-        "torch": str(torch.__version__) if torch is not None else None,
-        "cuda": cuda,
-        "device_uuids": _uuids(torch) if cuda else [],
-        "rank": _rank(),
-        "backend": backend.name,
-        "armed": sorted(state.armed),
-        "other_copies": {str(mark): path for mark, path in state.other_copies.items()},
-        "differs": sorted(state.differs),
-        "thinned": state.thin and state.thin.facts(),
-    }
-
-
-def _uuids(torch: Any) -> list[str]:
-    found = []
-    for number in range(torch.cuda.device_count()):
-        uuid = getattr(torch.cuda.get_device_properties(number), "uuid", None)
-        if uuid is not None:
-            found.append(f"GPU-{uuid}")
-    return found
-
-
-def _rank() -> int | None:
-    value = os.environ.get("RANK", "")
-    return int(value) if value.isdigit() else None
 
 
 def _sleep(seconds: float) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from itertools import count
 from time import time_ns
-from typing import Any, Callable
+from typing import Any, Callable, TypeVar
 
 from awp_lint.detector.profiling.agent.budget import Thin
 from awp_lint.detector.profiling.agent.errand import Errand
@@ -15,6 +15,8 @@ from awp_lint.detector.profiling.agent.plan import AgentMark, Plan
 from awp_lint.detector.profiling.agent.ring import BREAK, Reached, Ring
 
 TICKS = 1 << 18
+
+_Made = TypeVar("_Made")
 
 
 class State:
@@ -33,10 +35,12 @@ class State:
         self.main = os.path.join(self.cwd, main) if main else ""  # may be a link of another name
         self.forward: Any | None = None
         self.errand: Errand | None = None  # what the schedule waits for a thread of the program to do
+        self._names = count()
         self.reset()
 
     def reset(self) -> None:
         """Nothing written yet: at start, and in a forked child."""
+        self._files: dict[str, Any] = {}
         self._marks: Ring | None = None
         self._ticks: Ring | None = None
         self._reached: Reached | None = None
@@ -59,8 +63,20 @@ class State:
     def marks_ring(self) -> Ring:
         """Open and close events."""
         if self._marks is None:
-            self._marks = Ring(self.record.path("marks.ring"))
+            self._marks = self._once("marks.ring", Ring)
         return self._marks
+
+    def _once(self, name: str, make: Callable[[str], _Made]) -> _Made:
+        """One file for all threads that need it at the same time, or again from a signal handler: without any lock."""
+        path = self.record.path(name)
+        own = "%s.%d" % (path, next(self._names))
+        made = make(own)
+        kept: _Made = self._files.setdefault(name, made)
+        if kept is made:
+            os.rename(own, path)
+        else:
+            os.unlink(own)
+        return kept
 
     def marks_of(self, filename: str) -> bool | list[AgentMark]:
         """The marks that lie in a file as its code objects name it, or False."""
@@ -97,10 +113,12 @@ class State:
 
     def reached(self, marks: tuple[int, ...]) -> None:
         """These marks run for the first time."""
-        if self._reached is None:
-            self._reached = Reached(self.record.path("reached.bin"), self.plan.size)
+        reached = self._reached
+        if reached is None:
+            size = self.plan.size
+            reached = self._reached = self._once("reached.bin", lambda path: Reached(path, size))
         for mark in marks:
-            self._reached.set(mark)
+            reached.set(mark)
         self.first.update(marks)
         self.wake()
 
@@ -127,13 +145,13 @@ class State:
     def _tick(self, now: int, marks: tuple[int, ...]) -> None:
         ring = self._ticks
         if ring is None:
-            ring = self._ticks = Ring(self.record.path("ticks.ring"), TICKS)
+            ring = self._ticks = self._once("ticks.ring", lambda path: Ring(path, TICKS))
             self.wake()
         ring.write(now, tuple(mark << 1 | 1 for mark in marks))
         for mark in marks:
             counter = self.counters.get(mark)
             if counter is None:
-                counter = self.counters[mark] = count()
+                counter = self.counters.setdefault(mark, count())
             next(counter)
 
     def ticked(self) -> dict[int, int]:
