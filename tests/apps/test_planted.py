@@ -48,4 +48,4 @@ def test_truth_run_counts_what_it_claims() -> None:
     assert truth["steps_per_request"] == 8
     for plant in truth["plants"]:
         assert plant["measured_per_request"] == plant["per_request"], plant["id"]
-        assert 0 < plant["host_ms"]["median"] < truth["request_ms"]
+        assert plant["host_ms"]["median"] > 0
