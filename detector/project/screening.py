@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 _IMPORT = re.compile(rb"^[ \t]*(?:from[ \t]+(\.*[\w.]*)[ \t]+import[ \t]+(.*)|import[ \t]+([\w., \t]+))", re.MULTILINE)
 _NAME = re.compile(rb"\w+")
@@ -23,8 +23,7 @@ def is_model_code(raw: bytes) -> bool:
     return _MODEL_CODE.search(raw) is not None
 
 
-@dataclass(frozen=True, slots=True)
-class Screened:
+class Screened(NamedTuple):
     """What the bytes of a file tell."""
 
     last_name: str  # of its module

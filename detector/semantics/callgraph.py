@@ -22,10 +22,11 @@ _LIBRARY_MODULES = ("transformers.", "diffusers.", "lightning.", "pytorch_lightn
 
 
 class Edge(NamedTuple):
-    """A call. ``assumed``: told by names and conventions only."""
+    """A call. ``call`` is its number among the function's calls, or -1 - n for property n that is read; 0 in dispatch
+    nodes. ``assumed``: told by names and conventions only."""
 
     target: int
-    line: int
+    call: int
     loops: tuple[str, ...]
     guard: int
     assumed: bool
@@ -38,7 +39,7 @@ class CallGraph:
         self.index = index
         self.resolver = Resolver(index)
         self.edges: list[list[Edge]] = [[] for _ in index.functions]
-        self.targets: dict[tuple[int, int, int], tuple[int, ...]] = {}  # (gid, line, column) → nodes
+        self.targets: dict[tuple[int, int], tuple[int, ...]] = {}  # (gid, number of the call) → nodes
         self._dispatch: dict[tuple[int, str], int] = {}
         self._ducks: dict[tuple[int, str, int], int | None] = {}
         self._is_module = [self._module(cid) for cid in range(len(index.classes))]
@@ -49,8 +50,8 @@ class CallGraph:
             for name, _ in fact.methods:
                 self._definers.setdefault(name, []).append(cid)
         for gid, function in enumerate(index.functions):
-            for call in function.calls:
-                self._call(gid, call)
+            for number, call in enumerate(function.calls):
+                self._call(gid, number, call)
             self._properties(gid)
 
     def _module(self, cid: int) -> bool:
@@ -87,7 +88,7 @@ class CallGraph:
 
     # calls ---------------------------------------------------------------------------------------------------------
 
-    def _call(self, gid: int, call: CallFact) -> None:
+    def _call(self, gid: int, number: int, call: CallFact) -> None:
         callee = call.callee
         if callee[0] == "." and callee[1] == UNKNOWN:
             nodes = self._by_family(str(callee[2]))
@@ -100,25 +101,25 @@ class CallGraph:
                 assumed = True
         if not nodes:
             return
-        self._link(gid, nodes, call.line, call.loops, call.guard, assumed)
+        self._link(gid, nodes, number, call.loops, call.guard, assumed)
         if not call.guard & GUARD_REFERENCE:
-            self.targets[gid, call.line, call.column] = nodes
+            self.targets[gid, number] = nodes
 
     def _link(
-        self, gid: int, nodes: Iterable[int], line: int, loops: tuple[str, ...], guard: int, assumed: bool
+        self, gid: int, nodes: Iterable[int], call: int, loops: tuple[str, ...], guard: int, assumed: bool
     ) -> None:
         edges = self.edges[gid]
         for node in nodes:
-            edges.append(Edge(node, line, loops, guard, assumed))
+            edges.append(Edge(node, call, loops, guard, assumed))
 
     def _properties(self, gid: int) -> None:
         cid = self.index.class_of(gid)
         if cid is None:
             return
-        for name, loops, line, guard in self.index.functions[gid].properties:
+        for number, (name, loops, _, guard) in enumerate(self.index.functions[gid].properties):
             method = self.index.method(cid, name)
             if method is not None and method != gid and self.index.functions[method].binding == "property":
-                self._link(gid, self._method_nodes(cid, name, "self"), line, loops, guard, False)
+                self._link(gid, self._method_nodes(cid, name, "self"), -1 - number, loops, guard, False)
 
     def _nodes_of(self, gid: int, callee: Ref) -> tuple[int, ...]:
         if isinstance(callee, tuple) and callee[0] == ".":

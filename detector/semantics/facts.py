@@ -22,6 +22,7 @@ A :data:`Ref` says symbolically what an expression refers to, so that it can be 
 
 from __future__ import annotations
 
+import hashlib
 from typing import NamedTuple, TypeAlias
 
 Ref: TypeAlias = "str | tuple[object, ...]"
@@ -119,3 +120,21 @@ class FileFacts(NamedTuple):
     variables: tuple[tuple[str, Ref], ...]  # of them, those that a Ref describes
     exports: tuple[str, ...] | None  # __all__ where it is a literal
     nodes: int  # size of the tree, in walked nodes
+
+
+def shape(facts: FileFacts) -> bytes:
+    """A digest of the facts without positions: equal shapes give equal links, but for line numbers."""
+    functions = [
+        f._replace(
+            line=0,
+            header=(0, 0),
+            body=(0, 0, 0),
+            calls=tuple(call._replace(line=0, column=0) for call in f.calls),
+            properties=tuple((name, loops, 0, guard) for name, loops, _, guard in f.properties),
+            loops=(),
+        )
+        for f in facts.functions
+    ]
+    classes = [c._replace(line=0) for c in facts.classes]
+    plain = (facts.imports, functions, classes, facts.names, facts.variables, facts.exports)
+    return hashlib.blake2b(repr(plain).encode("utf-8", "surrogatepass"), digest_size=16).digest()

@@ -15,7 +15,14 @@ from awp_lint.detector.finding import Frame
 from awp_lint.detector.semantics import entries, paths
 from awp_lint.detector.semantics.callgraph import CallGraph, Edge
 from awp_lint.detector.semantics.entries import Entry
-from awp_lint.detector.semantics.facts import GUARD_FIRST, GUARD_ONCE, GUARD_REFERENCE, GUARD_SKIP, GUARD_START
+from awp_lint.detector.semantics.facts import (
+    GUARD_FIRST,
+    GUARD_ONCE,
+    GUARD_REFERENCE,
+    GUARD_SKIP,
+    GUARD_START,
+    FunctionFact,
+)
 from awp_lint.detector.semantics.index import Index
 from awp_lint.detector.semantics.regions import file_regions
 from awp_lint.detector.semantics.values import Certainty
@@ -48,7 +55,7 @@ class Frequencies:
         self.graph = graph
         self.index: Index = graph.index
         self.reach: list[Reach | None] = [None] * len(graph.edges)
-        self.caller: list[tuple[int, int] | None] = [None] * len(graph.edges)  # (node, line of the call)
+        self.caller: list[tuple[int, int] | None] = [None] * len(graph.edges)  # (node, number of the call)
         self.origin: dict[int, tuple[str, str]] = {}
         self._fixed: set[int] = set()
         self._regions = [file_regions(file.path) for file in self.index.files]
@@ -152,10 +159,10 @@ class Frequencies:
                         continue
                     known = following[target][0] if target in following else self.reach[target]
                     if known is None or (found.rank > known.rank and not self._leads_back(target, node)):
-                        following[target] = (found, node, edge.line)
-            for target, (found, node, line) in following.items():
+                        following[target] = (found, node, edge.call)
+            for target, (found, node, call) in following.items():
                 self.reach[target] = found
-                self.caller[target] = (node, line)
+                self.caller[target] = (node, call)
                 self.origin.pop(target, None)
             changed = sorted(following)
 
@@ -219,32 +226,39 @@ class Frequencies:
         reach = self.reach[gid]
         if reach is None:
             return paths.UNKNOWN
-        return Frequency(reach.path, reach.certainty, self._chain(gid))
+        frames = [Frame(library, 0, function) for library, function in self.came_from(gid)]
+        for caller, call in self.calls_to(gid):
+            file = self.index.files[self.index.function_file[caller]]
+            function = self.index.functions[caller]
+            frames.append(Frame(file.path, call_line(function, call), function.qualname))
+        return Frequency(reach.path, reach.certainty, tuple(frames))
 
-    def _chain(self, gid: int) -> tuple[Frame, ...]:
-        frames: list[Frame] = []
+    def calls_to(self, gid: int) -> list[tuple[int, int]]:
+        """The calls that lead to a function, the entry point's first: pairs (gid, number of the call)."""
+        found: list[tuple[int, int]] = []
+        functions = len(self.index.functions)
         seen = {gid}
         node = gid
-        functions = len(self.index.functions)
-        while (above := self.caller[node]) is not None:
-            node, line = above
-            if node in seen:
-                break
+        while (above := self.caller[node]) is not None and above[0] not in seen:
+            node = above[0]
             seen.add(node)
             if node < functions:
-                file = self.index.files[self.index.function_file[node]]
-                frames.append(Frame(file.path, line, self.index.functions[node].qualname))
-            elif (dispatch := self.caller[node]) is not None and dispatch[0] < functions:
-                node, line = dispatch
-                if node in seen:
-                    break
-                seen.add(node)
-                file = self.index.files[self.index.function_file[node]]
-                frames.append(Frame(file.path, line, self.index.functions[node].qualname))
-        if node in self.origin:
-            library, function = self.origin[node]
-            frames.append(Frame(library, 0, function))
-        return paths.shortened(tuple(reversed(frames)))
+                found.append(above)
+        return paths.shortened(found[::-1])
+
+    def came_from(self, gid: int) -> tuple[tuple[str, str], ...]:
+        """The library function that calls the entry point of those calls: (library, function), where there is one."""
+        seen: set[int] = set()
+        node = gid
+        while (above := self.caller[node]) is not None and node not in seen:
+            seen.add(node)
+            node = above[0]
+        return (self.origin[node],) if node in self.origin else ()
+
+
+def call_line(function: FunctionFact, call: int) -> int:
+    """The line of a call by its number, as edges count."""
+    return function.calls[call].line if call >= 0 else function.properties[-1 - call][2]
 
 
 @lru_cache(maxsize=4096)

@@ -12,12 +12,13 @@ from functools import cached_property
 
 from awp_lint.detector.config import Settings
 from awp_lint.detector.semantics import paths, regions
+from awp_lint.detector.semantics.asking import Asking, Entered, ProjectView, from_project
 from awp_lint.detector.semantics.definition import Definition, DefinitionNode, LoopNode, definitions
 from awp_lint.detector.semantics.extract import extract
 from awp_lint.detector.semantics.facts import FileFacts
 from awp_lint.detector.semantics.index import IndexedFile
 from awp_lint.detector.semantics.interpret import interpret
-from awp_lint.detector.semantics.linked import Entered, Linked, ProjectView
+from awp_lint.detector.semantics.linked import Linked
 from awp_lint.detector.semantics.loops import loop_kind
 from awp_lint.detector.semantics.names import FileNames, ScopeNames
 from awp_lint.detector.semantics.outside import ValueTable
@@ -197,7 +198,7 @@ class FunctionModel:
     def targets(self, call: ast.Call) -> tuple[str, ...]:
         definition = self.definition
         place = (call.lineno, call.col_offset)
-        return self.file.project.reached(self.module, definition.qualname, definition.first_line, place)
+        return self.file.project.reached(definition.qualname, definition.first_line, place)
 
     # values --------------------------------------------------------------------------------------------------------
 
@@ -224,7 +225,7 @@ class FunctionModel:
     def entered(self) -> Entered:
         """How often the definition is entered."""
         definition = self.definition
-        return self.file.project.entered(self.module, definition.qualname, definition.first_line)
+        return self.file.project.entered(definition.qualname, definition.first_line)
 
     def frequency(self, node: ast.AST) -> Frequency:
         known = self._frequencies.get(node)
@@ -233,7 +234,7 @@ class FunctionModel:
         return known
 
     def _runs(self, node: ast.AST) -> Frequency:
-        base, cold = self.entered
+        base, cold, _ = self.entered
         if cold or not base.known:
             return base
         if regions.made_once(self.definition.ancestors(node)):
@@ -295,7 +296,8 @@ def view_of_source(
     facts = extract(tree, text)
     file = IndexedFile(path, path, module, package, facts)
     values = summarise_file(tree, FileNames(facts, module, package), target=chosen.target)
-    project = Linked((file,), (values,), chosen)
+    linked = Linked((file,), (values,), chosen)
+    project = Asking(path, facts, from_project(linked, path), lambda _: facts)
     return FileModel(
         text, tree, path=path, module=module, is_package=package, settings=chosen, facts=facts, project=project
     )

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TypeVar
 
-from awp_lint.detector.finding import Frame
 from awp_lint.detector.semantics.loops import LEVELS
 from awp_lint.detector.semantics.values import Certainty
 from awp_lint.detector.semantics.view import Frequency, Level, LoopKind
+
+T = TypeVar("T")
 
 UNKNOWN = Frequency()
 SETUP = Frequency((), Certainty.PROVEN)
@@ -79,9 +81,9 @@ def _order(f: Frequency) -> tuple[bool, int, int, int, tuple[tuple[str, int], ..
     )
 
 
-def shortened(chain: tuple[Frame, ...]) -> tuple[Frame, ...]:
+def shortened(chain: list[T]) -> list[T]:
     """A chain of readable length: the entry point and the last calls are kept."""
-    return chain if len(chain) <= _MAX_CHAIN else (chain[0], *chain[-(_MAX_CHAIN - 1) :])
+    return chain if len(chain) <= _MAX_CHAIN else [chain[0], *chain[-(_MAX_CHAIN - 1) :]]
 
 
 def parse(text: str) -> tuple[Level, ...] | None:

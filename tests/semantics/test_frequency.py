@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from awp_lint.detector.config import Settings
+from awp_lint.detector.semantics.asking import Asking, from_project
+from awp_lint.detector.semantics.facts import FileFacts
 from awp_lint.detector.semantics.values import Certainty
 
 LIBRARY = {
@@ -77,6 +79,14 @@ LIBRARY = {
                 generate(model, prompt, 1)
         """,
 }
+
+
+def facts_of(project: Any, path: str) -> FileFacts:
+    return next(file.facts for file in project.index.files if file.path == path)
+
+
+def none(path: str) -> FileFacts:
+    raise AssertionError(f"no position in {path} matters here")
 
 
 def frequency(project: Any, dotted: str) -> str:
@@ -318,13 +328,16 @@ def test_order_of_files_does_not_matter(link: Any) -> None:
 
 def test_calls_reach(link: Any) -> None:
     project = link(LIBRARY)
-    assert project.reached("lib.model", "Model.forward", 9, (11, 18)) == ("lib.layers.Block.forward",)
-    assert project.reached("app", "answer", 9, (11, 11)) == ("lib.generate.generate",)
-    assert project.reached("app", "answer", 9, (1, 1)) == ()
+    model = Asking("lib/model.py", facts_of(project, "lib/model.py"), from_project(project, "lib/model.py"), none)
+    assert model.reached("Model.forward", 9, (11, 18)) == ("lib.layers.Block.forward",)
+    app = Asking("app.py", facts_of(project, "app.py"), from_project(project, "app.py"), none)
+    assert app.reached("answer", 9, (11, 11)) == ("lib.generate.generate",)
+    assert app.reached("answer", 9, (1, 1)) == app.reached("nobody", 9, (11, 11)) == ()
 
 
 def test_certainty_of_unknown(link: Any) -> None:
     project = link({"n.py": "def alone(): ..."})
-    found = project.entered("n", "alone", 1)
+    asking = Asking("n.py", facts_of(project, "n.py"), from_project(project, "n.py"), none)
+    found = asking.entered("alone", 1)
     assert found.frequency.certainty is Certainty.UNKNOWN and str(found.frequency) == "unknown"
-    assert project.entered("n", "nobody", 7).frequency.known is False
+    assert asking.entered("nobody", 7).frequency.known is False

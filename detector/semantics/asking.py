@@ -1,0 +1,147 @@
+"""What the model of one file asks of the project, and asking again without the project.
+
+The model speaks of functions and calls by lines; the project and what is remembered of its answers know them by number.
+As long as no file's facts change but for positions, remembered answers hold, so that a file can be looked at again
+without linking the project anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, Protocol
+
+from awp_lint.detector.finding import Frame
+from awp_lint.detector.semantics.facts import GUARD_REFERENCE, FileFacts
+from awp_lint.detector.semantics.frequency import call_line
+from awp_lint.detector.semantics.linked import Entry
+from awp_lint.detector.semantics.outside import Outside
+from awp_lint.detector.semantics.values import Value
+from awp_lint.detector.semantics.view import Frequency
+
+Question = tuple[Any, ...]  # the question's name and its arguments
+Answers = dict[Question, Any]
+
+
+class Entered(NamedTuple):
+    """How often a function is entered. ``cold``: set-up code, in which loops do not count; ``heats``: what it calls may
+    get hot by it."""
+
+    frequency: Frequency
+    cold: bool
+    heats: bool
+
+
+class ProjectView(Outside, Protocol):
+    """What the model of one file asks."""
+
+    def entered(self, qualname: str, line: int) -> Entered:
+        """How often the file's function is entered whose first line (decorators included) this is."""
+
+    def reached(self, qualname: str, line: int, call: tuple[int, int]) -> tuple[str, ...]:
+        """Dotted names of the project's functions that the call at (line, UTF-8 column) in that function may run."""
+
+
+class Unanswered(BaseException):
+    """A question that was not asked before. No fault, so that nothing which catches faults of rules catches it."""
+
+
+class Asking:
+    """Asks for one file. ``ask`` answers a question; ``facts_of`` gives the facts of any file by its path."""
+
+    def __init__(
+        self, path: str, facts: FileFacts, ask: Callable[[Question], Any], facts_of: Callable[[str], FileFacts]
+    ) -> None:
+        self._ask = ask
+        self._facts = facts
+        self._facts_of = facts_of
+        self._numbers = {
+            (function.qualname, function.line): number
+            for number, function in reversed(list(enumerate(facts.functions)))
+        }
+        self._calls: dict[int, dict[tuple[int, int], int]] = {}
+        self._entered: dict[int, Entered] = {}
+
+    def canonical(self, dotted: str) -> str:
+        return self._ask(("canonical", dotted))  # type: ignore[no-any-return]
+
+    def is_function(self, dotted: str) -> bool:
+        return self._ask(("is_function", dotted))  # type: ignore[no-any-return]
+
+    def is_class(self, dotted: str) -> bool:
+        return self._ask(("is_class", dotted))  # type: ignore[no-any-return]
+
+    def bases(self, cls: str) -> frozenset[str]:
+        return self._ask(("bases", cls))  # type: ignore[no-any-return]
+
+    def method(self, cls: str, name: str) -> str | None:
+        return self._ask(("method", cls, name))  # type: ignore[no-any-return]
+
+    def returns(self, function: str) -> Value | None:
+        return self._ask(("returns", function))  # type: ignore[no-any-return]
+
+    def attribute(self, cls: str, name: str) -> Value | None:
+        return self._ask(("attribute", cls, name))  # type: ignore[no-any-return]
+
+    def parameter(self, function: str, name: str) -> Value | None:
+        return self._ask(("parameter", function, name))  # type: ignore[no-any-return]
+
+    def global_value(self, dotted: str) -> Value | None:
+        return self._ask(("global_value", dotted))  # type: ignore[no-any-return]
+
+    def entered(self, qualname: str, line: int) -> Entered:
+        number = self._numbers.get((qualname, line))
+        if number is None:
+            return Entered(Frequency(), False, True)
+        known = self._entered.get(number)
+        if known is None:
+            entry: Entry = self._ask(("entry", number))
+            chain = [Frame(library, 0, function) for library, function in entry.origin]
+            for place in entry.places:
+                function = self._facts_of(place.path).functions[place.function]
+                chain.append(Frame(place.path, call_line(function, place.call), function.qualname))
+            frequency = Frequency(entry.path, entry.certainty, tuple(chain))
+            known = self._entered[number] = Entered(frequency, entry.cold, entry.heats)
+        return known
+
+    def reached(self, qualname: str, line: int, call: tuple[int, int]) -> tuple[str, ...]:
+        number = self._numbers.get((qualname, line))
+        if number is None:
+            return ()
+        calls = self._calls.get(number)
+        if calls is None:
+            calls = self._calls[number] = {
+                (fact.line, fact.column): index
+                for index, fact in enumerate(self._facts.functions[number].calls)
+                if not fact.guard & GUARD_REFERENCE
+            }
+        index = calls.get(call)
+        return () if index is None else self._ask(("reached", number, index))
+
+
+def from_project(project: Any, path: str, answers: Answers | None = None) -> Callable[[Question], Any]:
+    """A way to ask a linked project for the file at ``path``; the answers are noted in ``answers``."""
+    known: Answers = {} if answers is None else answers
+
+    def ask(question: Question) -> Any:
+        try:
+            return known[question]
+        except KeyError:
+            name, *arguments = question
+            if name in ("entry", "reached"):
+                arguments = [path, *arguments]
+            answer = known[question] = getattr(project, name)(*arguments)
+            return answer
+
+    return ask
+
+
+def from_memory(answers: Mapping[Question, Any]) -> Callable[[Question], Any]:
+    """A way to ask remembered answers. Raises :class:`Unanswered`."""
+
+    def ask(question: Question) -> Any:
+        try:
+            return answers[question]
+        except KeyError:
+            raise Unanswered(question) from None
+
+    return ask

@@ -1,0 +1,345 @@
+"""What is done for one file, in whichever process: its facts, and the rules on it."""
+
+from __future__ import annotations
+
+import ast
+import fnmatch
+import gc
+import hashlib
+import pickle
+import re
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from awp_lint.detector.config import Settings
+from awp_lint.detector.finding import Confidence, Event, Finding, Mark, MarkKind, Problem
+from awp_lint.detector.project.notebook import Notebook, read_notebook
+from awp_lint.detector.project.reading import ReadFile, read_bytes
+from awp_lint.detector.project.source import Source, SourceError
+from awp_lint.detector.scan import Unit
+from awp_lint.detector.semantics.asking import Answers, Asking, Question, from_project
+from awp_lint.detector.semantics.extract import extract
+from awp_lint.detector.semantics.facts import FileFacts, FunctionFact, shape
+from awp_lint.detector.semantics.linked import Linked
+from awp_lint.detector.semantics.loops import LEVELS
+from awp_lint.detector.semantics.masking import without_bodies
+from awp_lint.detector.semantics.model import FileModel
+from awp_lint.detector.semantics.names import FileNames
+from awp_lint.detector.semantics.summaries import FileValues, summarise_file
+from awp_lint.detector.semantics.view import Level, LoopKind
+
+if TYPE_CHECKING:
+    from awp_lint.rules.base import Rule
+
+MAX_NODES = 1_500_000  # of one file's expressions: what is larger was generated
+
+
+class Failure(NamedTuple):
+    """Why a file gives no facts."""
+
+    message: str
+    line: int | None = None
+
+
+class Brief(NamedTuple):
+    """What is kept of a file besides its facts: why there are none, or digests that tell when they matter to others."""
+
+    failure: Failure | None
+    shape: bytes = b""  # of the facts, positions left out
+    values: bytes = b""  # of the values
+
+
+class Made(NamedTuple):
+    """The brief of a file and its facts, pickled, where it has any."""
+
+    brief: Brief
+    facts: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What the rules found in one file, in the ``world`` that all files together are; ``leans`` on the positions in
+    other files, by path and digest of the content."""
+
+    findings: tuple[Finding, ...]
+    problems: tuple[Problem, ...]
+    unused: tuple[Problem, ...]
+    units: tuple[Unit, ...]
+    world: bytes
+    leans: tuple[tuple[str, bytes], ...] = ()
+
+
+# parsing -------------------------------------------------------------------------------------------------------------
+
+
+def read(path: str, real: str) -> tuple[str, Notebook | None]:
+    """The text of a file, and the cells for a notebook. Raises :class:`SourceError` with one clear line."""
+    try:
+        raw = read_bytes(real)
+    except OSError as error:
+        raise SourceError(f"cannot read: {error.strerror or error}") from None
+    if real.endswith(".ipynb"):
+        notebook = read_notebook(raw)
+        return notebook.text, notebook
+    return Source.decode(path, raw).text, None
+
+
+def parse(text: str, notebook: Notebook | None) -> ast.Module:
+    """The tree of a text. Raises :class:`SourceError` with one clear line."""
+    flags = ast.PyCF_ONLY_AST | (ast.PyCF_ALLOW_TOP_LEVEL_AWAIT if notebook is not None else 0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            tree = compile(text, "<source>", "exec", flags, dont_inherit=True)
+        except SyntaxError as error:
+            raise SourceError(f"syntax error: {error.msg}", error.lineno) from None
+        except (RecursionError, MemoryError):
+            raise SourceError("nested too deeply to be parsed") from None
+        except ValueError as error:
+            raise SourceError(str(error)) from None
+    assert isinstance(tree, ast.Module)
+    return tree
+
+
+def collect_by_hand() -> None:
+    """Collecting garbage while trees are built costs a fifth of the parse: it is done between files instead."""
+    gc.collect()
+    gc.freeze()
+    gc.disable()
+
+
+_uncollected = [0]
+
+
+def _collect(size: int) -> None:
+    """Free the cycles of finished files from time to time; ``size`` is that of the file just done, in bytes."""
+    _uncollected[0] += size
+    if _uncollected[0] > 2_000_000:
+        _uncollected[0] = 0
+        gc.collect()
+
+
+# facts ---------------------------------------------------------------------------------------------------------------
+
+_settings: list[Settings] = []
+
+
+def prepare_facts(settings: Settings) -> None:
+    """Once a process, before :func:`facts_of`."""
+    _settings[:] = [settings]
+    collect_by_hand()
+
+
+def facts_of(task: tuple[ReadFile, bool]) -> Made:
+    """The facts of one file; of one that has nothing to do with model code (False) only whether it can be parsed."""
+    file, wanted = task
+    made = _facts_of(file, wanted)
+    _collect(file.size)
+    return made
+
+
+def _facts_of(file: ReadFile, wanted: bool) -> Made:
+    try:
+        text, notebook = read(file.found.path, file.found.real)
+        tree = parse(text, notebook)
+        if not wanted:
+            return Made(Brief(None), None)
+        facts = extract(tree, text)
+        if facts.nodes > MAX_NODES:
+            failure = Failure(f"more than {MAX_NODES:,} expressions, as generated code has: skipped")
+            return Made(Brief(failure), None)
+        values = summarise_file(tree, FileNames(facts, file.module, file.is_package), target=_settings[0].target)
+    except SourceError as error:
+        return Made(Brief(Failure(str(error), error.line)), None)
+    except (RecursionError, MemoryError):
+        return Made(Brief(Failure("nested too deeply to be analysed")), None)
+    digest = hashlib.blake2b(values.packed, digest_size=16)
+    digest.update(" ".join(sorted(values.called)).encode("utf-8", "surrogatepass"))
+    brief = Brief(None, shape(facts), digest.digest())
+    return Made(brief, pickle.dumps((facts, values), protocol=5))
+
+
+def load_facts(data: bytes) -> tuple[FileFacts, FileValues]:
+    """The facts of a file from their pickled form."""
+    facts, values = pickle.loads(data)
+    assert isinstance(facts, FileFacts) and isinstance(values, FileValues)
+    return facts, values
+
+
+# rules ---------------------------------------------------------------------------------------------------------------
+
+
+class Chosen:
+    """The rules of a run, and the words by which a file or a function can have to do with them."""
+
+    def __init__(self, settings: Settings) -> None:
+        from awp_lint.rules.registry import screening_words, select
+
+        self.rules = select(settings.select, settings.ignore, settings.extend_select)
+        self.words = tuple(sorted(word.decode() for word in screening_words(self.rules)))
+        self.anywhere = tuple(sorted({word.decode() for r in self.rules if r.anywhere for word in r.words}))
+        self.off = settings.per_file_ignores
+
+    def on(self, path: str) -> Sequence[Rule]:
+        """The rules less those that ``per-file-ignores`` takes away."""
+        off = [
+            prefix.upper()
+            for pattern, prefixes in self.off
+            if fnmatch.fnmatch(path, pattern) or fnmatch.fnmatch(path.rpartition("/")[2], pattern)
+            for prefix in prefixes
+        ]
+        return [rule for rule in self.rules if not rule.id.startswith(tuple(off))] if off else self.rules
+
+
+@dataclass(slots=True)
+class World:
+    """What the rules stage works with. ``facts_of`` gives a file's facts by its path, ``digests`` the content's."""
+
+    linked: Linked | None
+    facts_of: Callable[[str], FileFacts]
+    digests: dict[str, bytes]
+    chosen: Chosen
+    settings: Settings
+    world: bytes
+
+
+_world: list[World] = []
+
+
+def prepare_rules(world: World) -> None:
+    """Once a process, before :func:`outcome_of`."""
+    _world[:] = [world]
+    collect_by_hand()
+
+
+class Earlier(NamedTuple):
+    """An outcome of a file with the same content, and the answers it rests on, pickled."""
+
+    outcome: bytes
+    answers: bytes
+
+
+def outcome_of(task: tuple[ReadFile, Earlier | None]) -> tuple[bytes, bytes | None]:
+    """Outcome and answers of one file, pickled; no answers where nothing is remembered."""
+    file, earlier = task
+    world = _world[0]
+    assert world.linked is not None
+    if earlier is not None:
+        same = _still_holds(file, earlier, world)
+        if same is not None:
+            return same
+    answers: Answers = {}
+    outcome = look_at(file, from_project(world.linked, file.found.path, answers), world)
+    answers["world",] = world.world
+    data = pickle.dumps(outcome, protocol=5)
+    noted = pickle.dumps(answers, protocol=5) if world.settings.cache else None
+    _collect(file.size)
+    return data, noted
+
+
+def _still_holds(file: ReadFile, earlier: Earlier, world: World) -> tuple[bytes, bytes] | None:
+    """The earlier outcome and answers, moved into this world, if the answers are the same and nothing has moved."""
+    outcome = pickle.loads(earlier.outcome)
+    answers: dict[Question, Any] = pickle.loads(earlier.answers)
+    assert isinstance(outcome, Outcome)
+    if not leans_stand(outcome, world.digests):
+        return None
+    answers.pop(("world",), None)
+    ask = from_project(world.linked, file.found.path)
+    if any(ask(question) != answer for question, answer in answers.items()):
+        return None
+    answers["world",] = world.world
+    return pickle.dumps(replace(outcome, world=world.world), protocol=5), pickle.dumps(answers, protocol=5)
+
+
+def leans_stand(outcome: Outcome, digests: dict[str, bytes]) -> bool:
+    """Whether the files whose positions an outcome mentions are unchanged."""
+    return all(digests.get(path) == digest for path, digest in outcome.leans)
+
+
+def look_at(file: ReadFile, ask: Callable[[Question], Any], world: World) -> Outcome:
+    """Run the rules on one file."""
+    from awp_lint.rules.engine import run_rules
+
+    path = file.found.path
+    facts = world.facts_of(path)
+    project = Asking(path, facts, ask, world.facts_of)
+    units = () if file.found.real.endswith(".ipynb") else tuple(_units(file, facts, project))
+    try:
+        text, notebook = read(path, file.found.real)
+        problems = () if notebook is None else _cell_problems(path, notebook)
+        if not any(word in text for word in world.chosen.words) and "awp:" not in text:
+            return Outcome((), problems, (), units, world.world)
+        view = FileModel(
+            text,
+            parse(_to_search(text, facts, project, world), notebook),
+            path=path,
+            module=file.module,
+            is_package=file.is_package,
+            settings=world.settings,
+            facts=facts,
+            project=project,
+        )
+        run = run_rules(view, world.chosen.on(path), world.settings.confidence)
+    except (SourceError, RecursionError, MemoryError) as error:
+        message = str(error) if isinstance(error, SourceError) else "nested too deeply to be analysed"
+        return Outcome((), (Problem(path, message, fatal=file.found.named),), (), units, world.world)
+    findings = (*run.findings, *run.suppressed)
+    if notebook is not None:
+        findings = tuple(_in_cell(finding, notebook) for finding in findings)
+    mentioned = {frame.path for finding in findings for frame in finding.chain}
+    mentioned.update(related.path for finding in findings for related in finding.related)
+    leans = tuple((name, world.digests[name]) for name in sorted(mentioned - {path}) if name in world.digests)
+    return Outcome(findings, (*run.problems, *problems), run.unused, units, world.world, leans)
+
+
+def _cell_problems(path: str, notebook: Notebook) -> tuple[Problem, ...]:
+    return tuple(Problem(path, f"cell {at.cell}: {text}", at.line) for at, text in notebook.errors)
+
+
+def _to_search(text: str, facts: FileFacts, project: Asking, world: World) -> str:
+    """The text less the functions in which no rule can find anything at the wanted confidence."""
+    lines = re.split(r"\r\n|\r|\n", text)
+    low = world.settings.confidence is Confidence.LOW
+
+    def needed(function: FunctionFact) -> bool:
+        frequency, cold, _ = project.entered(function.qualname, function.line)
+        if not cold and (low if not frequency.known else bool(frequency.path)):
+            return True
+        if not cold and frequency.known and any(call.loops for call in function.calls):
+            return True  # a script's own loops
+        body = "\n".join(lines[function.line - 1 : function.body[1]])
+        return any(word in body for word in world.chosen.anywhere)
+
+    return without_bodies(text, facts, needed)
+
+
+def _in_cell(finding: Finding, notebook: Notebook) -> Finding:
+    """The finding with cell and line; edits of notebooks would have to be written as JSON, so there are none."""
+    first = notebook.lines[finding.span.line - 1]
+    last = notebook.lines[min(finding.span.end_line, len(notebook.lines)) - 1]
+    fix = None if finding.fix is None else replace(finding.fix, edits=(), imports=())
+    span = replace(finding.span, line=first.line, end_line=last.line if last.cell == first.cell else first.line)
+    return replace(finding, span=span, cell=first.cell, mark=None, fix=fix)
+
+
+def _units(file: ReadFile, facts: FileFacts, project: Asking) -> Iterable[Unit]:
+    """Loops that count steps, tokens or requests, in code that is neither test nor training."""
+    for function in facts.functions:
+        if not function.loops:
+            continue
+        entered = project.entered(function.qualname, function.line)
+        if entered.cold or not entered.heats:
+            continue
+        served = Level.REQUEST in entered.frequency.path
+        for loop in function.loops:
+            level = LEVELS[LoopKind(loop.kind)]
+            if level is Level.REQUEST and served:
+                continue  # what a request goes over is a part of it
+            mark = Mark(
+                MarkKind.LOOP, loop.line, loop.column, loop.end_line, loop.end_column, function.qualname,
+                function.line, Event.NONE,
+            )  # fmt: skip
+            yield Unit(file.found.real, file.module, mark, "request" if level is Level.REQUEST else "step")
