@@ -16,6 +16,7 @@ from typing import Any
 
 from awp_lint.detector.errors import UsageError
 from awp_lint.detector.finding import Confidence
+from awp_lint.detector.project.kinds import CONFIG_PATTERNS
 from awp_lint.detector.semantics.view import Target
 
 DEFAULT_EXCLUDES = (
@@ -33,7 +34,7 @@ class Settings:
     ignore: tuple[str, ...] = ()
     extend_select: tuple[str, ...] = ()
     confidence: Confidence = Confidence.MEDIUM
-    include: tuple[str, ...] = ("*.py", "*.ipynb")
+    include: tuple[str, ...] = ("*.py", "*.ipynb", *CONFIG_PATTERNS)
     exclude: tuple[str, ...] = DEFAULT_EXCLUDES
     per_file_ignores: tuple[tuple[str, tuple[str, ...]], ...] = ()
     entry_points: tuple[tuple[str, str], ...] = ()  # (function pattern, frequency such as "request×token")

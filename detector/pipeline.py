@@ -15,8 +15,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from awp_lint.detector.config import Settings
+from awp_lint.detector.configs import config_outcomes
 from awp_lint.detector.finding import Problem
 from awp_lint.detector.project.cache import Cache, key
+from awp_lint.detector.project.kinds import Kind
 from awp_lint.detector.project.reading import ReadFile, screen
 from awp_lint.detector.project.screening import Screened, in_scope
 from awp_lint.detector.project.workers import each
@@ -83,11 +85,12 @@ class _Counter:
 
 class _Run:
     def __init__(self, files: Sequence[ReadFile], settings: Settings, cache: Cache, progress: Progress | None) -> None:
-        self.files = files
+        self.files = [file for file in files if file.found.kind is Kind.PYTHON]
+        self.configs = [file for file in files if file.found.kind is not Kind.PYTHON]
         self.settings = settings
         self.cache = cache
-        self.count = _Counter(progress, len(files))
-        self.place = {file.found.path: index for index, file in enumerate(files)}
+        self.count = _Counter(progress, len(self.files))
+        self.place = {file.found.path: index for index, file in enumerate(self.files)}
         self.fresh: dict[int, bytes] = {}  # pickled facts made in this run
         self.unpickled: dict[str, FileFacts] = {}
 
@@ -101,7 +104,7 @@ class _Run:
             if brief.failure is not None
         ]
         usable = [index for index, brief in enumerate(briefs) if index in scope and brief.failure is None]
-        outcomes = self._outcomes(usable, briefs)
+        outcomes = [*self._outcomes(usable, briefs), *config_outcomes(self.configs, self.settings, self.cache)]
         self.count.finish()
         findings = [finding for outcome in outcomes for finding in outcome.findings]
         findings.sort(key=lambda f: (f.path, f.cell or 0, f.span.line, f.span.column, f.rule))
@@ -110,8 +113,8 @@ class _Run:
             problems=(*problems, *(problem for outcome in outcomes for problem in outcome.problems)),
             unused=tuple(problem for outcome in outcomes for problem in outcome.unused),
             units=tuple(unit for outcome in outcomes for unit in outcome.units),
-            files=len(self.files),
-            lines=sum(file.lines for file in self.files),
+            files=len(self.files) + len(self.configs),
+            lines=sum(file.lines for file in (*self.files, *self.configs)),
             seconds=0.0,
         )
 

@@ -16,6 +16,7 @@ from awp_lint.detector.config import Settings
 from awp_lint.detector.finding import Finding, Mark, Problem
 from awp_lint.detector.project.cache import Cache, key
 from awp_lint.detector.project.files import FoundFile, find_files
+from awp_lint.detector.project.kinds import Kind
 from awp_lint.detector.project.reading import ReadFile, read_all
 
 Progress = Callable[[int, int], None]
@@ -53,7 +54,15 @@ class ScanResult:
 def files_to_scan(paths: Sequence[str], settings: Settings, cwd: str | None = None) -> tuple[list[str], list[Problem]]:
     """The shown paths of the files that a scan would take, and what is wrong with ``paths``."""
     found, problems = find_files(paths, settings, cwd or os.getcwd())
-    return [file.path for file in found], problems
+    kept, _ = read_all([file for file in found if file.kind is not Kind.PYTHON], _config_words())
+    wanted = {file.found.path for file in kept}
+    return [file.path for file in found if file.kind is Kind.PYTHON or file.path in wanted], problems
+
+
+def _config_words() -> tuple[bytes, ...]:
+    from awp_lint.rules.serving.configfiles.screening import WORDS
+
+    return WORDS
 
 
 def scan(
@@ -62,7 +71,8 @@ def scan(
     """Scan files and folders. Never raises for what is in them; ``progress`` gets (done, total) files."""
     started = time.monotonic()
     found, problems = find_files(paths, settings, cwd or os.getcwd())
-    files, unread = read_all(found)
+    files, unread = read_all(found, _config_words())
+    kept = {file.found.path for file in files}
     cache = Cache(settings.cache)
     try:
         result = _scan(files, settings, cache, progress)
@@ -71,7 +81,7 @@ def scan(
     return replace(
         result,
         problems=tuple(sorted([*problems, *unread, *result.problems], key=_place)),
-        files=len(found),
+        files=sum(file.kind is Kind.PYTHON or file.path in kept for file in found),
         seconds=time.monotonic() - started,
     )
 

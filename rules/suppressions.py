@@ -16,13 +16,14 @@ from __future__ import annotations
 import io
 import re
 import tokenize
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 _HINT = re.compile(r"awp:\s*(?:ignore|off)|noqa:[^\n]*AWP", re.IGNORECASE)
 _OWN = re.compile(r"awp:\s*(ignore-file|ignore|off|on)\b\s*(?:\[([^\]]*)\])?[\s:,-]*(.*)", re.IGNORECASE)
 _NOQA = re.compile(r"noqa:\s*([A-Z]+\d+(?:[\s,]+[A-Z]+\d+)*)", re.IGNORECASE)
 _ID = re.compile(r"AWP\d{0,3}$")
+_COMMENT = ("#", "//")
 
 
 @dataclass(slots=True)
@@ -39,13 +40,17 @@ class Suppression:
 
 
 class Suppressions:
-    """All suppressing comments of one file."""
+    """All suppressing comments of one file; ``comments`` are those of a text that is no Python, by their lines."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, comments: Mapping[int, str] | None = None) -> None:
         self._entries: list[Suppression] = []
         self.problems: list[tuple[int, str]] = []
         if _HINT.search(text):
-            self._read(text)
+            self._read(text, _comments(text) if comments is None else _given(text, comments))
+
+    def __bool__(self) -> bool:
+        """Whether there are any."""
+        return bool(self._entries)
 
     def reason(self, ids: Iterable[str], first: int, last: int) -> str | None:
         """Why findings of any of these rules are silenced on these lines: the reason, "" for none given, else None."""
@@ -70,10 +75,10 @@ class Suppressions:
             if prefix not in entry.used and any(name.startswith(prefix) for name in names)
         ]
 
-    def _read(self, text: str) -> None:
+    def _read(self, text: str, comments: Iterable[tuple[int, str, bool]]) -> None:
         opened: list[Suppression] = []
         last_line = text.count("\n") + 1
-        for line, comment, alone in _comments(text):
+        for line, comment, alone in comments:
             found = _OWN.search(comment)
             if found is None:
                 plain = _NOQA.search(comment)
@@ -124,10 +129,17 @@ def _comments(text: str) -> Iterable[tuple[int, str, bool]]:
         return  # the parser has already said what is wrong with the file
 
 
+def _given(text: str, comments: Mapping[int, str]) -> Iterable[tuple[int, str, bool]]:
+    """The comments of a text that is no Python, as :func:`_comments` gives them."""
+    lines = text.split("\n")
+    for line, comment in sorted(comments.items()):
+        yield line, comment, lines[line - 1].lstrip().startswith(_COMMENT)
+
+
 def _next_code(text: str, line: int) -> int:
     lines = text.split("\n")
     for number in range(line, len(lines)):
         stripped = lines[number].strip()
-        if stripped and not stripped.startswith("#"):
+        if stripped and not stripped.startswith(_COMMENT):
             return number + 1
     return line

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from awp_lint.detector.config import Settings
 from awp_lint.detector.finding import Problem
+from awp_lint.detector.project.kinds import Kind, kind_of
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
@@ -29,6 +30,7 @@ class FoundFile:
     path: str
     real: str
     named: bool  # the user named it: it is always linted, and a failure is fatal
+    kind: Kind = Kind.PYTHON
 
 
 def find_files(paths: Sequence[str], settings: Settings, cwd: str) -> tuple[list[FoundFile], list[Problem]]:
@@ -40,12 +42,17 @@ def find_files(paths: Sequence[str], settings: Settings, cwd: str) -> tuple[list
         absolute = os.path.normpath(os.path.join(cwd, given))
         if os.path.isdir(absolute):
             for real in walker.walk(absolute):
-                found.setdefault(os.path.realpath(real), FoundFile(shown_path(real, cwd), real, named=False))
+                found.setdefault(os.path.realpath(real), _found(real, cwd, named=False))
         elif os.path.exists(absolute):
-            found[os.path.realpath(absolute)] = FoundFile(shown_path(absolute, cwd), absolute, named=True)
+            found[os.path.realpath(absolute)] = _found(absolute, cwd, named=True)
         else:
             problems.append(Problem(shown_path(absolute, cwd), "no such file or folder", fatal=True))
     return sorted(found.values(), key=lambda f: f.path), problems
+
+
+def _found(real: str, cwd: str, named: bool) -> FoundFile:
+    path = shown_path(real, cwd)
+    return FoundFile(path, real, named, kind_of(path))
 
 
 def shown_path(absolute: str, cwd: str) -> str:

@@ -6,10 +6,11 @@ import hashlib
 import os
 import stat
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from awp_lint.detector.finding import Problem
 from awp_lint.detector.project.files import FoundFile, module_name
+from awp_lint.detector.project.kinds import MAX_CONFIG_BYTES, Kind, is_shell
 from awp_lint.detector.project.screening import Screened, imported_names, is_model_code
 
 #: Larger files are data or generated code. Parsing takes some 150 bytes of memory a byte of source.
@@ -39,8 +40,11 @@ def read_bytes(real: str) -> bytes:
         return file.read()
 
 
-def read_all(found: Sequence[FoundFile]) -> tuple[list[ReadFile], list[Problem]]:
-    """Read every file once. What cannot be read becomes a problem, fatal where the user named the file."""
+def read_all(found: Sequence[FoundFile], config_words: Sequence[bytes] = ()) -> tuple[list[ReadFile], list[Problem]]:
+    """Read every file once. What cannot be read becomes a problem, fatal where the user named the file.
+
+    Of files that are no Python only those are kept that the user named or that hold one of ``config_words``.
+    """
     files: list[ReadFile] = []
     problems: list[Problem] = []
     roots: dict[str, str] = {}
@@ -51,6 +55,9 @@ def read_all(found: Sequence[FoundFile]) -> tuple[list[ReadFile], list[Problem]]
                 if file.named:
                     problems.append(Problem(file.path, "not a regular file", fatal=True))
                 continue
+            config = file.kind is not Kind.PYTHON
+            if config and not file.named and status.st_size > MAX_CONFIG_BYTES:
+                continue
             if status.st_size > MAX_BYTES:
                 message = f"larger than {MAX_BYTES // 1_000_000} MB, as data and generated code are: skipped"
                 problems.append(Problem(file.path, message, fatal=file.named))
@@ -60,7 +67,11 @@ def read_all(found: Sequence[FoundFile]) -> tuple[list[ReadFile], list[Problem]]
             if file.named or not os.path.islink(file.real):
                 problems.append(Problem(file.path, f"cannot read: {error.strerror or error}", fatal=file.named))
             continue
-        module, is_package = module_name(file.real, roots)
+        if config and not file.named and not any(word in raw for word in config_words):
+            continue
+        if file.named and not config and not file.real.endswith((".py", ".pyi", ".ipynb")) and is_shell(raw):
+            file, config = replace(file, kind=Kind.SHELL), True
+        module, is_package = ("", False) if config else module_name(file.real, roots)
         digest = hashlib.blake2b(raw, digest_size=20).digest()
         files.append(ReadFile(file, module, is_package, digest, len(raw), raw.count(b"\n")))
     return files, problems

@@ -9,7 +9,7 @@ from awp_lint.detector.finding import Confidence, Effect, Event, Fix, RootCause,
 from awp_lint.detector.semantics.view import FileView, FunctionView, Region
 from awp_lint.rules.base import Candidate, Rule
 from awp_lint.rules.common import ancestors, argument, callee, short
-from awp_lint.rules.fusion.edits import drop
+from awp_lint.rules.edits import drop
 from awp_lint.rules.nodemap import Definition
 from awp_lint.rules.serving.enginerule import reason_given
 from awp_lint.rules.serving.environment import DEBUG, debug_switch

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import io
+import re
 import tokenize
 from collections.abc import Iterator
 from typing import ClassVar
@@ -35,7 +36,7 @@ class EngineRule(Rule):
             value = _literal(keyword.value)
             if keyword.arg is None or value is None or costly(engine, keyword.arg, value) != self.id:
                 continue
-            explained = reason_given(file.text, keyword.lineno)
+            explained = reason_given(file.text, keyword.lineno, keyword.arg)
             yield Candidate(
                 node=keyword.value,
                 message=f"`{keyword.arg}={short(keyword.value)}` {self.effect}",
@@ -57,8 +58,8 @@ def _literal(node: ast.expr) -> Setting | None:
     return float(node.value) if isinstance(node.value, int | float) else None
 
 
-def reason_given(text: str, line: int) -> bool:
-    """Whether a comment at a line of Python, or in the comment lines right above, says more than a word or two."""
+def reason_given(text: str, line: int, about: str | None = None) -> bool:
+    """Whether a comment at a line of Python, or in the comment lines right above, gives a reason."""
     comments: dict[int, str] = {}
     try:
         for token in tokenize.generate_tokens(io.StringIO(text).readline):
@@ -66,16 +67,35 @@ def reason_given(text: str, line: int) -> bool:
                 comments[token.start[0]] = token.string.lstrip("# ")
     except (tokenize.TokenError, SyntaxError):
         return False
+    if is_reason(comments.get(line, "")):
+        return True
     lines = text.split("\n")
     above = line - 1
-    said = comments.get(line, "")
+    said = ""
     while above in comments and lines[above - 1].lstrip().startswith("#"):
         said = f"{comments[above]} {said}"
         above -= 1
-    return is_reason(said)
+    return is_reason(said, about)
 
 
-def is_reason(comment: str) -> bool:
-    """Whether a comment is prose: three words or more, not a directive of a linter or an expectation of a test."""
+_BECAUSE = re.compile(
+    r"#\d+|https?://|\b(because|since|due to|otherwise|needed|need(s)? to|require[sd]?|must|avoid\w*|prevent\w*"
+    r"|save[sd]?|fix(es)?|work ?around|bug|crash\w*|fail\w*|hang\w*|oom|memory|not support\w*|unsupported"
+    r"|incompatib\w*|debug\w*|disable[sd]?|compar\w*|reproduc\w*|determin\w*|slow\w*|faster|only|share[sd]?|issue)\b",
+    re.IGNORECASE,
+)
+
+
+def is_reason(comment: str, about: str | None = None) -> bool:
+    """Whether a comment is prose: three words or more, not a directive of a linter or an expectation of a test.
+
+    ``about`` is the setting's name where the comment stands above the whole command: it then has to give a reason, or
+    to speak of that setting, since most such comments only say what is started.
+    """
     plain = comment.strip()
-    return len(plain.split()) >= 3 and not plain.startswith(("expect", "noqa", "type:", "awp:", "pylint", "--"))
+    if len(plain.split()) < 3 or plain.startswith(("expect", "noqa", "type:", "awp:", "pylint", "--")):
+        return False
+    if about is None:
+        return True
+    named = [word for word in re.split(r"[-_\s]+", about.lower()) if len(word) > 4]
+    return _BECAUSE.search(plain) is not None or any(word in plain.lower() for word in named)

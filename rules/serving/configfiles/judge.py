@@ -17,8 +17,15 @@ from awp_lint.rules.serving.enginerule import EngineRule, is_reason
 from awp_lint.rules.serving.engines import costly
 from awp_lint.rules.serving.environment import debug_switch
 from awp_lint.rules.serving.parallel import degree, idle_devices, oversubscribed
+from awp_lint.rules.suppressions import Suppressions
 
-_DEVELOPMENT = re.compile(r"(^|[/._-])(dev|devel|develop|development|debug|local|test|tests|ci|bench\w*)([/._-]|$)")
+_DEVELOPMENT = re.compile(
+    r"(^|[/._-])(dev|devel|develop|development|debug|local|tests?|e2e|ci|bench\w*|perf|profil\w*|training|sft|grpo|rlhf)"
+    r"([/._-]|$)|(^|/)\.(github|buildkite|circleci|gitlab\b[^/]*|devcontainer)"
+)
+#: The rules that are asked of such files.
+CONFIG_RULES = ("AWP804", "AWP805", "AWP806", "AWP807", "AWP808", "AWP809", "AWP810", "AWP811")
+_NEAR = 4  # parts of a path that are looked at: where the checkout lies says nothing
 
 
 @dataclass(slots=True)
@@ -34,11 +41,13 @@ class Surroundings:
 class Judge:
     """Collects the findings of one file."""
 
-    def __init__(self, path: str, comments: Mapping[int, str]) -> None:
+    def __init__(self, path: str, text: str, comments: Mapping[int, str]) -> None:
         self.path = path
         self.comments = comments
         self.findings: list[Finding] = []
-        self._development = _DEVELOPMENT.search(path.lower()) is not None
+        self.silenced = Suppressions(text, comments)
+        self.command: tuple[int, int] | None = None  # first and last line of the one that is judged
+        self._development = _DEVELOPMENT.search("/".join(path.lower().split("/")[-_NEAR:])) is not None
         self._seen: Counter[tuple[str, str]] = Counter()
 
     def launch(self, found: Launch, around: Surroundings) -> None:
@@ -98,8 +107,8 @@ class Judge:
     def _add(self, rule_id: str, word: Word, message: str, action: str, key: str) -> None:
         owner = rule(rule_id)
         assert isinstance(owner, Rule)
-        reason = self._reason(word.line)
-        silenced = self._silenced(rule_id, word.line)
+        reason = self._reason(word.line, key)
+        silenced = self.silenced.reason((rule_id,), *(self.command or (word.line, word.line)))
         confidence = owner.confidence
         if reason or self._development:
             confidence = Confidence.LOW
@@ -124,15 +133,10 @@ class Judge:
             )
         )
 
-    def _reason(self, line: int) -> bool:
-        return any(is_reason(self.comments.get(number, "")) for number in (line, line - 1))
-
-    def _silenced(self, rule_id: str, line: int) -> str | None:
-        for number in (line, line - 1):
-            match = re.search(r"awp:\s*ignore\[([^\]]*)\]\s*(.*)", self.comments.get(number, ""))
-            if match and any(rule_id.startswith(name.strip()) for name in match.group(1).split(",") if name.strip()):
-                return match.group(2).strip()
-        return None
+    def _reason(self, line: int, key: str) -> bool:
+        first = line if self.command is None else self.command[0]
+        above = [self.comments.get(number, "") for number in (line - 1, first - 1)]
+        return is_reason(self.comments.get(line, "")) or any(is_reason(said, key) for said in above)
 
 
 def _shown(value: object) -> str:

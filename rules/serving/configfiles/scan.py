@@ -4,37 +4,30 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
 
 from awp_lint.detector.finding import Finding, Problem
-from awp_lint.rules.serving.configfiles.judge import Judge, Surroundings
+from awp_lint.detector.project.kinds import Kind, kind_of
+from awp_lint.rules.serving.configfiles.judge import CONFIG_RULES, Judge, Surroundings
 from awp_lint.rules.serving.configfiles.launches import assignments, launch
 from awp_lint.rules.serving.configfiles.words import Word, commands
-
-_SHELL = re.compile(r"\.(sh|bash|zsh|ksh)$|(^|/)(entrypoint|start|run|serve)$")
-_DOCKER = re.compile(r"(^|/)(Dockerfile|Containerfile)([.-][\w.-]+)?$|\.dockerfile$", re.IGNORECASE)
-_YAML = re.compile(r"\.ya?ml$")
-_JSON = re.compile(r"\.json$")
-_MAX_BYTES = 1_000_000
-_WORDS = re.compile(
-    r"vllm|sglang|trtllm|tensorrt|text-generation|lmdeploy|uvicorn|gunicorn|flask run|LAUNCH_BLOCKING|DYNAMO_DISABLE"
-    r"|COMPILE_DISABLE|BLOCKING_WAIT|DISTRIBUTED_DEBUG|NO_CUDA_MEMORY_CACHING|AMD_SERIALIZE|enforce[-_]eager"
-    r"|enable[-_](chunked_prefill|block_reuse|prefix[-_]caching)|free_gpu_memory_fraction|TRACE_FUNCTION|PYTORCH_JIT"
-)
+from awp_lint.rules.suppressions import Suppressions
 
 
 @dataclass(frozen=True, slots=True)
 class ConfigResult:
     """What one file gave. ``notes`` say what could not be read; they are never findings."""
 
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[Finding, ...] = ()  # suppressed ones among them
     notes: tuple[Problem, ...] = ()
+    unused: tuple[Problem, ...] = ()  # suppressions that silenced nothing
+    silenced: Suppressions | None = None
 
 
 def is_config_file(path: str) -> bool:
     """Whether a file of this name is one that :func:`scan_config_file` reads."""
-    return any(pattern.search(path) for pattern in (_SHELL, _DOCKER, _YAML, _JSON))
+    return kind_of(path) is not Kind.PYTHON
 
 
 def scan_config_file(path: str, text: str) -> list[Finding]:
@@ -42,16 +35,36 @@ def scan_config_file(path: str, text: str) -> list[Finding]:
     return list(read_config_file(path, text).findings)
 
 
-def read_config_file(path: str, text: str) -> ConfigResult:
-    """As :func:`scan_config_file`, with notes on what could not be read."""
+def read_config_file(
+    path: str, text: str, kind: Kind | None = None, rules: Collection[str] = CONFIG_RULES
+) -> ConfigResult:
+    """As :func:`scan_config_file`, for some rules only, with notes on what could not be read.
+
+    ``kind`` where the name does not tell it. A note is fatal where the file is broken.
+    """
+    result = _read(path, text, kind or kind_of(path))
+    findings = tuple(finding for finding in result.findings if finding.rule in rules)
+    return replace(result, findings=findings, unused=_unused(path, result.silenced, rules))
+
+
+def _read(path: str, text: str, kind: Kind) -> ConfigResult:
     text = text.replace("\r\n", "\n")
-    if len(text) > _MAX_BYTES or not _WORDS.search(text):
-        return ConfigResult()
-    if _DOCKER.search(path):
+    if kind is Kind.DOCKER:
         return _dockerfile(path, text)
-    if _YAML.search(path) or _JSON.search(path):
-        return _structured(path, text)
+    if kind in (Kind.YAML, Kind.JSON):
+        return _structured(path, text, kind)
     return _shell(path, text)
+
+
+def _result(judge: Judge) -> ConfigResult:
+    wrong = tuple(Problem(judge.path, message, line) for line, message in judge.silenced.problems)
+    return ConfigResult(tuple(judge.findings), wrong, silenced=judge.silenced)
+
+
+def _unused(path: str, silenced: Suppressions | None, rules: Collection[str]) -> tuple[Problem, ...]:
+    asked = [rule for rule in CONFIG_RULES if rule in rules]
+    names = () if silenced is None else silenced.unused(asked)
+    return tuple(Problem(path, f"unused suppression of {name}", line) for line, name in names)
 
 
 # shell ---------------------------------------------------------------------------------------------------------------
@@ -59,11 +72,12 @@ def read_config_file(path: str, text: str) -> ConfigResult:
 
 def _shell(path: str, text: str) -> ConfigResult:
     found = list(commands(text))
-    judge = Judge(path, found[0].comments if found else {})
+    judge = Judge(path, text, found[0].comments if found else {})
     variables: dict[str, str] = {}
     launches = [launch(command.words) for command in found]
     started = sum(item is not None for item in launches)
     for command, item in zip(found, launches, strict=True):
+        judge.command = command.lines
         own = dict(variables)
         for name, word, value in assignments(command.words):
             own[name] = value
@@ -72,7 +86,7 @@ def _shell(path: str, text: str) -> ConfigResult:
             variables.update(own)
         if item is not None:
             judge.launch(item, Surroundings(own, _visible(own), None, started))
-    return ConfigResult(tuple(judge.findings))
+    return _result(judge)
 
 
 def _visible(variables: dict[str, str]) -> int | None:
@@ -88,7 +102,7 @@ _INSTRUCTION = re.compile(r"^\s*(ENV|RUN|CMD|ENTRYPOINT)\s+", re.IGNORECASE)
 
 def _dockerfile(path: str, text: str) -> ConfigResult:
     comments = _hash_comments(text)
-    judge = Judge(path, comments)
+    judge = Judge(path, text, comments)
     variables: dict[str, str] = {}
     start: dict[str, list[Word]] = {}
     for name, body, line in _instructions(text):
@@ -104,7 +118,7 @@ def _dockerfile(path: str, text: str) -> ConfigResult:
             for command in commands(body, line):
                 _start(command.words, judge, variables)
     _start([*start.get("ENTRYPOINT", []), *start.get("CMD", [])], judge, variables)
-    return ConfigResult(tuple(judge.findings))
+    return _result(judge)
 
 
 def _start(words: list[Word], judge: Judge, variables: dict[str, str]) -> None:
@@ -191,13 +205,21 @@ def _exec_form(body: str, line: int) -> list[Word] | None:
 
 # YAML and JSON -------------------------------------------------------------------------------------------------------
 
-_COMMENT_JSON = re.compile(r'"(?:\\.|[^"\\])*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
+#: Conditions and lookups of Jinja and Go templates; ``${{ … }}`` of a workflow is a scalar of YAML.
+_TEMPLATE = re.compile(r"\{%|(?<!\$)\{\{")
+_COMMENT_JSON = re.compile(r'"(?:\\.|[^"\\])*"|//[^\n]*|/\*.*?\*/|\t', re.DOTALL)
 
 
-def _structured(path: str, text: str) -> ConfigResult:
-    if re.search(r"\{\{|\{%", text):
+def _structured(path: str, text: str, kind: Kind) -> ConfigResult:
+    if _TEMPLATE.search(text):
         return ConfigResult(notes=(Problem(path, "a template: not read"),))
-    if _JSON.search(path):
+    written, comments = text, _yaml_comments(text)
+    if kind is Kind.JSON:
+        comments = {
+            text.count("\n", 0, m.start()) + 1: m.group().lstrip("/* ").rstrip("*/ ")
+            for m in _COMMENT_JSON.finditer(text)
+            if m.group().startswith("/")
+        }
         text = _COMMENT_JSON.sub(lambda m: m.group() if m.group().startswith('"') else _blank(m.group()), text)
     try:
         import yaml
@@ -205,18 +227,18 @@ def _structured(path: str, text: str) -> ConfigResult:
         return ConfigResult(notes=(Problem(path, "not read: PyYAML is not installed"),))
     from awp_lint.rules.serving.configfiles.documents import read_documents
 
-    judge = Judge(path, {} if _JSON.search(path) else _yaml_comments(text))
+    judge = Judge(path, written, comments)
     try:
         read_documents(yaml.compose_all(text, Loader=yaml.SafeLoader), judge)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = mark.line + 1 if mark is not None else None
         return ConfigResult(
-            notes=(Problem(path, f"cannot be read: {getattr(error, 'problem', None) or 'not YAML'}", line),)
+            notes=(Problem(path, f"cannot be read: {getattr(error, 'problem', None) or 'not YAML'}", line, fatal=True),)
         )
     except RecursionError:
         return ConfigResult(notes=(Problem(path, "nested too deeply to be read"),))
-    return ConfigResult(tuple(judge.findings))
+    return _result(judge)
 
 
 def _blank(text: str) -> str:

@@ -27,6 +27,11 @@ class Command:
     words: list[Word] = field(default_factory=list)
     comments: dict[int, str] = field(default_factory=dict)
 
+    @property
+    def lines(self) -> tuple[int, int]:
+        """First and last line."""
+        return self.words[0].line, self.words[-1].line
+
 
 def commands(text: str, first_line: int = 1) -> Iterator[Command]:
     """The simple commands of a script. Bodies of here-documents are left out; broken quoting ends the reading."""
