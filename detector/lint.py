@@ -33,14 +33,17 @@ def lint(options: argparse.Namespace, settings: Settings, command: Sequence[str]
     findings = [f for f in result.findings if f.confidence.order >= settings.confidence.order]
     suppressed = tuple(f for f in findings if f.suppressed is not None)
     findings = [f for f in findings if f.suppressed is None]
+    if options.write_baseline is not None:
+        return _write_baseline(options, findings, result.problems)
+    findings, notes = narrow(options, findings)
     profile: dict[str, Any] | None = None
-    notes: tuple[str, ...] = ()
     exit_code: int | None = None
     if command is not None or options.attach is not None or options.trace is not None:
         outcome = _measured(options, command, findings, result)
         findings = [dataclasses.replace(f, evidence=outcome.evidence.get(f.id)) for f in findings]
         findings += outcome.extra_findings
-        profile, notes, exit_code = outcome.profile, tuple(outcome.notes), outcome.exit_code
+        profile, exit_code = outcome.profile, outcome.exit_code
+        notes += tuple(outcome.notes)
     from awp_lint.patches.ranking import rank
 
     ranked = rank(findings)
@@ -70,6 +73,36 @@ def lint(options: argparse.Namespace, settings: Settings, command: Sequence[str]
     if command is not None and options.propagate_exit and exit_code is not None:
         return exit_code if exit_code >= 0 else 128 - exit_code  # died of a signal: what a shell would say
     return _exit_code(options, report.counted, problems)
+
+
+def narrow(options: argparse.Namespace, findings: Sequence[Finding]) -> tuple[list[Finding], tuple[str, ...]]:
+    """The findings that ``--baseline`` and ``--changed`` leave, and a note on what they leave out."""
+    kept = list(findings)
+    notes: list[str] = []
+    if options.baseline is not None:
+        from awp_lint.detector import baseline
+
+        matched = baseline.match(kept, baseline.read(options.baseline))
+        kept = list(matched.new)
+        gone = f", {len(matched.gone)} of its entries found no more" if matched.gone else ""
+        notes.append(f"{len(matched.known)} known from {options.baseline}{gone}")
+    if options.changed or options.changed_from is not None:
+        from awp_lint.detector.changes import changed_in_working_tree, on_changed_lines
+
+        before = len(kept)
+        kept = on_changed_lines(kept, changed_in_working_tree(options.changed_from))
+        notes.append(f"{before - len(kept)} on lines that the change leaves alone")
+    return kept, tuple(notes)
+
+
+def _write_baseline(options: argparse.Namespace, findings: Sequence[Finding], problems: Sequence[Problem]) -> int:
+    from awp_lint.detector import baseline
+
+    _write_file(options.write_baseline, baseline.render(findings))
+    if not options.quiet:
+        print(f"awp-lint: {len(findings)} findings are known now: {options.write_baseline}", file=sys.stderr)
+        print_problems(problems)
+    return EXIT_ERROR if any(problem.fatal for problem in problems) else EXIT_CLEAN
 
 
 def _measured(
@@ -250,9 +283,8 @@ def _fix(options: argparse.Namespace, settings: Settings, ranked: Sequence[Findi
                     Problem(patch.source.path, str(error).removeprefix(f"{patch.source.path}: "), fatal=True)
                 )
         result = _scan(options, settings)
-        remaining = rank(
-            f for f in result.findings if f.confidence.order >= settings.confidence.order and f.suppressed is None
-        )
+        shown = [f for f in result.findings if f.confidence.order >= settings.confidence.order and f.suppressed is None]
+        remaining = rank(narrow(options, shown)[0])
     if not options.quiet:
         print(f"{fixed} fixed, {len(remaining)} left", file=sys.stderr)
     print_problems(problems)

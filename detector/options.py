@@ -124,6 +124,11 @@ def build_parser() -> argparse.ArgumentParser:
     rules.add_argument("--extend-select", type=_ids, metavar="IDS", help="these too")
     rules.add_argument("--confidence", choices=("high", "medium", "low"), help="lowest shown (default: medium)")
 
+    rules.add_argument("--changed", action="store_true", help="only on lines changed since the merge base with main")
+    rules.add_argument("--changed-from", metavar="REF", help="... with this branch or commit")
+    rules.add_argument("--baseline", metavar="FILE", help="only what this file does not know yet")
+    rules.add_argument("--write-baseline", metavar="FILE", help="make all present findings known, in this file")
+
     report = parser.add_argument_group("report")
     report.add_argument("--format", choices=FORMATS, default="text", help="default: text")
     report.add_argument("--output", metavar="FILE", help="where the report goes (default: standard output)")
@@ -194,6 +199,11 @@ def check_combinations(options: argparse.Namespace, command: Sequence[str] | Non
         raise UsageError(
             f"with --profile standard output belongs to the program: give --output FILE with --format {options.format}"
         )
+    if options.write_baseline is not None:
+        if command is not None or options.fix or options.diff or options.changed or options.changed_from is not None:
+            raise UsageError("--write-baseline notes what a scan of everything finds: give it alone")
+        if options.baseline is not None:
+            raise UsageError("--baseline reads what is known and --write-baseline writes it: give one of them")
     if options.diff and options.fix:
         raise UsageError("--diff shows and --fix writes: give one of them")
     if options.unsafe_fixes and not (options.diff or options.fix):
