@@ -15,7 +15,7 @@ def generate(model: nn.Module, input_ids: torch.Tensor, max_new_tokens: int) -> 
         logits, cache = model(tokens[:, -1:], mask, cache)
         picked = logits[:, -1:].argmax(-1)
         tokens = torch.cat([tokens, picked], dim=1)  # expect: AWP309
-        mask = torch.cat((mask, torch.ones_like(picked)), dim=-1)  # expect: AWP309
+        mask = torch.cat((mask, torch.ones_like(picked)), dim=-1)  # a part of AWP407: it goes into the model
         scores.append(logits[:, -1])
         history = torch.stack(scores, dim=1)  # expect: AWP309
         if history.shape[1] > 8 and mask.shape[1] > 4096:

@@ -1,0 +1,179 @@
+"""AWP403 recompile-trigger."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from awp_lint.detector.finding import Confidence, Event, RootCause
+from awp_lint.detector.semantics.values import Certainty, Kind
+from awp_lint.detector.semantics.view import FileView, FunctionView, LoopKind
+from awp_lint.rules.base import Candidate, Rule
+from awp_lint.rules.common import IDLE, frequency_reason, lower, often, short
+from awp_lint.rules.graphs.compiled import Compiled, compiled_callee, compiled_code
+from awp_lint.rules.graphs.growth import grown_in
+
+_LOOPS = (LoopKind.TOKENS, LoopKind.STEPS)
+
+
+class RecompileTrigger(Rule):
+    """Compiled code whose inputs change in a way that it was specialised for."""
+
+    id = "AWP403"
+    name = "recompile-trigger"
+    root_cause = RootCause.RUNTIME
+    confidence = Confidence.MEDIUM
+    cost_us = 20000.0
+    event = Event.HOST
+    words = (b"compile",)
+    nodes = (ast.Call, ast.AugAssign)
+
+    summary = "compiled code is called with values that change at every step, and is compiled or recorded again"
+    what = """
+        A number on `self` that compiled code of a module counts up (`self.calls += 1`); and, in a loop over tokens or
+        steps, a Python number of the loop or a growing tensor handed to a function compiled with `dynamic=False` or in
+        a mode that records CUDA graphs (`reduce-overhead`, `max-autotune`).
+        """
+    why = """
+        Numbers on a module are constants of the graph, so each call finds its guards broken and compiles again, up to
+        the limit of eight; then the function runs uncompiled. `dynamic=False` does the same with sizes and numbers. In
+        the modes that record CUDA graphs each new size or number is a recording of its own.
+        Measured with torch 2.13: a counted attribute compiles at each of 6 calls; a changing `int`, `float` or size in
+        the default mode twice and never again.
+        """
+    fine = """
+        - The default mode: the second value makes the compiler treat the number or size as a variable. Shown at low
+          confidence, since the two compilations cost seconds all the same.
+        - `dynamic=True` without graphs, `mark_dynamic` in the file, tensors in the place of numbers.
+        """
+    safety = """
+        A recommendation only: pass a 0-d tensor in the place of the number, keep the counter outside the module's
+        forward, write into a tensor of fixed size in the place of a growing one.
+        """
+    references = (
+        "https://docs.pytorch.org/docs/stable/user_guide/torch_compiler/compile/programming_model.recompilation.html",
+        "https://docs.pytorch.org/docs/stable/user_guide/torch_compiler/torch.compiler_dynamic_shapes.html",
+    )
+    bad = """
+        import torch
+
+        class Decoder(torch.nn.Module):
+            def __init__(self, dim: int) -> None:
+                super().__init__()
+                self.proj = torch.nn.Linear(dim, dim)
+                self.calls = 0
+
+            @torch.compile
+            def forward(self, hidden_states: torch.Tensor) -> torch.Tensor:
+                self.calls += 1
+                return self.proj(hidden_states)
+        """
+    good = """
+        import torch
+
+        class Decoder(torch.nn.Module):
+            def __init__(self, dim: int) -> None:
+                super().__init__()
+                self.proj = torch.nn.Linear(dim, dim)
+                self.calls = 0
+
+            def forward(self, hidden_states: torch.Tensor) -> torch.Tensor:
+                self.calls += 1
+                return self._step(hidden_states)
+
+            @torch.compile
+            def _step(self, hidden_states: torch.Tensor) -> torch.Tensor:
+                return self.proj(hidden_states)
+        """
+
+    def candidates(self, node: ast.AST, view: FunctionView, file: FileView) -> Iterator[Candidate]:
+        if "compile" not in file.text or "mark_dynamic" in file.text or "allow_unspec_int_on_nn_module" in file.text:
+            return
+        if isinstance(node, ast.AugAssign):
+            found = self._counter(node, view, file)
+        else:
+            assert isinstance(node, ast.Call)
+            found = self._call(node, view, file)
+        if found is not None:
+            yield found
+
+    def _counter(self, node: ast.AugAssign, view: FunctionView, file: FileView) -> Candidate | None:
+        target = node.target
+        if not (isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) and target.value.id == "self"):
+            return None
+        if "torch.nn.Module" not in view.class_bases or view.value(target).kind is not Kind.SCALAR:
+            return None
+        if view.value(node.value).kind is not Kind.SCALAR:
+            return None
+        one = compiled_code(view, file)
+        frequency = view.frequency(node)
+        if one is None or view.regions(node) & IDLE or (frequency.known and not frequency.path):
+            return None
+        name = ast.unparse(target)
+        return Candidate(
+            node=node,
+            message=f"`{name}` is a constant of the compiled graph: counting it up compiles again at every call",
+            action=f"count `{name}` outside the compiled code",
+            confidence=lower(self.confidence, _sure(frequency.certainty)),
+            frequency=frequency,
+            why=(f"compiled by `{one.text()}` (line {one.node.lineno})", *frequency_reason(frequency)),
+        )
+
+    def _call(self, node: ast.Call, view: FunctionView, file: FileView) -> Candidate | None:
+        loop = next((one for one in view.loops(node) if view.loop_kind(one) in _LOOPS), None)
+        if not isinstance(loop, ast.For | ast.While) or view.regions(node) & IDLE:
+            return None
+        one = compiled_callee(node, view, file)
+        if one is None or not one.known:
+            return None
+        moving = _moving(node, loop, view)
+        if moving is None:
+            return None
+        argument, grows = moving
+        frequency = view.frequency(node)
+        if frequency.known and not frequency.path:
+            return None
+        outcome = _outcome(one)
+        if outcome is None:
+            return None
+        words, level = outcome
+        what = f"`{short(argument, 40)}` {'grows' if grows else 'changes'}"
+        better = "a tensor of fixed size" if grows else "a 0-d tensor"
+        return Candidate(
+            node=node,
+            message=f"{what} {often(frequency)}, so `{short(node.func, 40)}` {words}".replace("  ", " "),
+            action=f"pass {better}",
+            confidence=lower(level, _sure(frequency.certainty)),
+            frequency=frequency,
+            why=(f"compiled by `{one.text()}` (line {one.node.lineno})", *frequency_reason(frequency)),
+        )
+
+
+def _outcome(one: Compiled) -> tuple[str, Confidence] | None:
+    """What a changing number or size does to a compiled function, and how sure that is."""
+    dynamic = one.constant("dynamic")
+    if one.records_graphs:
+        return "records a new CUDA graph for each", Confidence.MEDIUM
+    if dynamic is False:
+        return "is compiled again for each, up to the limit", Confidence.MEDIUM
+    return None if dynamic is True else ("is compiled twice", Confidence.LOW)
+
+
+def _sure(certainty: Certainty) -> Confidence:
+    return {Certainty.PROVEN: Confidence.HIGH, Certainty.ASSUMED: Confidence.MEDIUM}.get(certainty, Confidence.LOW)
+
+
+def _moving(call: ast.Call, loop: ast.For | ast.While, view: FunctionView) -> tuple[ast.expr, bool] | None:
+    """The first argument that changes from pass to pass, and whether it is a tensor that grows."""
+    written = view.written_in(loop)
+    grown = grown_in(loop)
+    for argument in (*call.args, *(k.value for k in call.keywords)):
+        if isinstance(argument, ast.Name) and argument.id in grown:
+            return argument, True
+        names = {n.id for n in ast.walk(argument) if isinstance(n, ast.Name)}
+        if not names & written or isinstance(argument, ast.Starred):
+            continue
+        value = view.value(argument)
+        if value.kind is Kind.SCALAR and value.certainty is not Certainty.UNKNOWN:
+            return argument, False
+    return None
