@@ -13,6 +13,7 @@ from awp_lint.detector.profiling.join import Executions, call_costs, executions,
 from awp_lint.detector.profiling.program import build
 from awp_lint.detector.profiling.regions import main_thread, unit_marks, with_units
 from awp_lint.detector.profiling.session import ProcessSession, Window, WindowKind
+from awp_lint.detector.profiling.singles import Singles
 from awp_lint.detector.profiling.timeline import Bools, Busy, Call, Cat, Floats, Ints, Links, Trace, link, sanity
 from awp_lint.detector.profiling.whatif import SLICE_STEPS, Slice, WhatIf, whatif
 
@@ -69,6 +70,7 @@ class Costs:
     stretch: float  # profiled over unprofiled unit time; 1 where unknown
     whatif: WhatIf
     marks_unit_ms: float | None  # mean unit time in the marks-only windows that were used
+    singles: Singles
 
 
 Loader = Callable[[str], Trace]
@@ -89,6 +91,7 @@ def process_costs(process: ProcessSession, kind: str, load: Loader) -> Costs:
     slices: list[Slice] = []
     marked_ms: list[Floats] = []
     facts = TraceFacts()
+    singles = Singles()
     timed = {id(w) for r in units.steady(process.windows)[0] for w in r.windows} if not whole else None
     for window in process.windows:
         if window.kind is WindowKind.BASELINE:
@@ -102,6 +105,7 @@ def process_costs(process: ProcessSession, kind: str, load: Loader) -> Costs:
                 host_parts.append(_host(found, spans, count))
                 hosted.append(_recorded(spans, stretches))
                 marked_ms.append(spans.ms)
+                singles.add_marked(found, spans.index(found.open), (window.end_ns - window.start_ns) / 1e6)
         else:
             try:
                 trace = load(window.trace)
@@ -112,7 +116,7 @@ def process_costs(process: ProcessSession, kind: str, load: Loader) -> Costs:
             found = _executions(process, counting, spans, window, main_thread(trace.thread[trace.calls], 0))
             seen += np.bincount(found.mark, minlength=count)[:count]
             joined = _Joined(trace, found, spans)
-            parts.append(_traced(joined, count, facts))
+            parts.append(_traced(joined, count, facts, singles))
             traced.append(_recorded(spans, stretches))
             if timed is not None and id(window) in timed and (one := _slice(joined)) is not None:
                 slices.append(one)
@@ -131,7 +135,7 @@ def process_costs(process: ProcessSession, kind: str, load: Loader) -> Costs:
         stretch = max(1.0, float(np.median(facts.unit_ms) / np.median(time.ms)))
     marked = np.concatenate(marked_ms) if marked_ms else np.empty(0)
     marks_unit_ms = float(marked.mean()) if marked.size else None
-    return Costs(table, facts, time, stretch, _whatif(process, time, facts, slices), marks_unit_ms)
+    return Costs(table, facts, time, stretch, _whatif(process, time, facts, slices), marks_unit_ms, singles)
 
 
 def _executions(
@@ -210,7 +214,7 @@ def _slice(joined: _Joined) -> Slice | None:
     return Slice(program, found, joined.owner) if program is not None else None
 
 
-def _traced(joined: _Joined, count: int, facts: TraceFacts) -> dict[str, Floats]:
+def _traced(joined: _Joined, count: int, facts: TraceFacts, singles: Singles) -> dict[str, Floats]:
     trace, found, spans, busy = joined.trace, joined.found, joined.spans, joined.busy
     links, costs, owner = joined.links, joined.costs, joined.owner
     facts.traces += 1
@@ -219,9 +223,11 @@ def _traced(joined: _Joined, count: int, facts: TraceFacts) -> dict[str, Floats]
     _facts(joined, facts)
     own, every = tally(found, owner, costs, whole=False), tally(found, owner, costs, whole=True)
     unit, mark = spans.index(found.open), found.mark.astype(np.int64)
+    known = np.ones(mark.size, np.int64)
     if trace.calls.size:
         # A thread without a single runtime call may be one that the trace does not know: it shows nothing either way.
-        unit = np.where(np.isin(found.thread, trace.thread[trace.calls]), unit, -1)
+        known = np.isin(found.thread, trace.thread[trace.calls]).astype(np.int64)
+        unit = np.where(known > 0, unit, -1)
     took = np.where(found.outermost, (found.close - found.open) / 1e6, 0.0)
     until = _next_work(trace, links, found)
     limit = np.where(unit >= 0, np.append(spans.end, 0)[unit], found.close)
@@ -245,6 +251,7 @@ def _traced(joined: _Joined, count: int, facts: TraceFacts) -> dict[str, Floats]
         "exposed": every.exposed / 1e6,
         "fusible": np.maximum(every.gpu - every.longest, 0.0) / 1e6,
     }
+    singles.add_traced(found, unit, known, values)
     return {name: _by_mark_and_unit(mark, unit, values[name], count, spans.start.size) for name in FIGURES}
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -110,8 +110,7 @@ def pool(found: Sequence[tuple[ProcessSession, Costs, int]], unit: str) -> Measu
     running = [entry for entry in found if entry[1].table.seen[entry[2]] > 0] or list(found)
     _, most, number = max(running, key=lambda entry: int(entry[1].table.seen[entry[2]]))
 
-    def joined(series: Sequence[Floats]) -> Floats:
-        return np.concatenate(series) if series else np.empty(0)
+    alone = _alone(running)
 
     def traced(name: str) -> Floats:
         rows = [(c.table.figures[name][i], c.table.traced, i in p.thinned) for p, c, i in running]
@@ -124,7 +123,7 @@ def pool(found: Sequence[tuple[ProcessSession, Costs, int]], unit: str) -> Measu
     costs = [c for _, c, _ in running]
     busy = joined([c.facts.busy_ms for c in costs])
     drifts = [c.time.drift for c in costs if c.time.drift is not None]
-    return Measured(
+    measured = Measured(
         unit=unit,
         reached=any(i in p.reached for p, _, i in found),
         other_copy=next((p.other_copies[i] for p, _, i in found if i in p.other_copies), None),
@@ -146,6 +145,35 @@ def pool(found: Sequence[tuple[ProcessSession, Costs, int]], unit: str) -> Measu
         whatif=most.whatif,
         mark=number,
     )
+    if measured.figures["calls"].any() or not alone:
+        return measured
+    calls, host_ms, between_ms = alone
+    return replace(
+        measured,
+        unit="call",
+        figures=calls,
+        host_ms=host_ms,
+        host_calls=np.ones(host_ms.size),
+        unit_ms=np.array([between_ms]),
+        unit_source="marks",
+        busy_ms=None,
+    )
+
+
+def joined(series: Sequence[Floats]) -> Floats:
+    """One series of several."""
+    return np.concatenate(series) if series else np.empty(0)
+
+
+def _alone(found: Sequence[tuple[ProcessSession, Costs, int]]) -> tuple[dict[str, Floats], Floats, float] | None:
+    """Figures, marks-only times and distance in ms of executions outside every unit; None where there are none."""
+    rows = [(c.singles.figures[i], c.singles.host_ms[i], c.singles.between_ms(i)) for _, c, i in found
+            if i in c.singles.figures and i in c.singles.host_ms]  # fmt: skip
+    if not rows:
+        return None
+    rate = sum(1 / between for _, _, between in rows if between)
+    figures = {name: joined([row[name] for row, _, _ in rows]) for name in FIGURES}
+    return figures, joined([host for _, host, _ in rows]), 1 / rate
 
 
 def by_place(

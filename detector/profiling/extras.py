@@ -37,7 +37,8 @@ def extra_findings(
     usable = [
         (process, costs)
         for process, costs in processes
-        if costs.facts.gpu_seen and not costs.facts.problems and costs.time.ms.size and costs.time.stable
+        if costs.facts.busy_ms.size and costs.facts.gpu_seen and not costs.facts.problems
+        if costs.time.ms.size and costs.time.stable
     ]
     if not usable or kind == "run":
         return []

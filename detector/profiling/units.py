@@ -100,9 +100,17 @@ class Round:
 
     @property
     def drift(self) -> float | None:
-        """Relative difference of the two baselines' median units; None where there are not two."""
-        medians = [float(np.median(ms)) for w in self.of(WindowKind.BASELINE) if (ms := spans(w, False).ms).size]
-        return abs(medians[0] - medians[-1]) / min(medians[0], medians[-1]) if len(medians) > 1 else None
+        """Relative difference of the two baselines' units; None where there are not two.
+
+        By means without the outer tenths: unit times have two or three humps, between which a median jumps.
+        """
+        means = [_trimmed(ms) for w in self.of(WindowKind.BASELINE) if (ms := spans(w, False).ms).size]
+        return abs(means[0] - means[-1]) / min(means[0], means[-1]) if len(means) > 1 else None
+
+
+def _trimmed(values: Floats) -> float:
+    cut = values.size // 10
+    return float(np.sort(values)[cut : values.size - cut].mean())
 
 
 def rounds(windows: Iterable[Window]) -> list[Round]:

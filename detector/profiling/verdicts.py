@@ -76,7 +76,7 @@ def _priced(finding: Finding, measured: Measured, on_host: bool) -> Evidence:
     if measured.enough and bound.high_ms < threshold:
         return _evidence(finding, measured, Verdict.PRESENT_BUT_FREE, _free(what, bound, measured), bound)
     refusal = None
-    if not on_host and bound.high_ms >= threshold:
+    if not on_host and bound.high_ms >= threshold and measured.unit != "call":
         assert finding.mark is not None and measured.whatif is not None
         refusal = measured.whatif.refusal(measured.mark, measured.call_ms)
         if refusal is None:
@@ -128,8 +128,11 @@ def joint_saving(
 def _host_bound(measured: Measured) -> bool:
     """Whether the device idles for most of the unit, so that the host's time is the unit's and a bound is close.
 
-    Where the device is busy a wait or a copy may only move: without a replay nothing is confirmed there.
+    Where the device is busy a wait or a copy may only move: without a replay nothing is confirmed there. A call beside
+    the units counts by itself.
     """
+    if measured.unit == "call":
+        return bool((measured.mean("idle") or 0.0) >= 0.5 * (measured.mean("host") or 0.0))
     return measured.busy_ms is not None and measured.busy_ms <= 0.5 * float(measured.unit_ms.mean())
 
 

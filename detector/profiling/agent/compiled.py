@@ -167,8 +167,7 @@ class Compiled:
                 if mark not in first:
                     first[mark]
                 if state.errand is not None:
-                    state.safe_point()
-                    state.safe_point(after=True)
+                    state.safe_point(codes=(mark << 1 | 1,))
                 try:  # as Ring.write does, without the call
                     thread = local.id
                 except AttributeError:
@@ -186,6 +185,8 @@ class Compiled:
                 except AttributeError:
                     thread = ring.thread()
                 pack(memory, (advance() & last) << 4, time_ns(), thread, mark << 1)
+                if state.errand is not None:
+                    state.safe_point(True, (mark << 1,))
             except RecursionError:
                 pass  # the program is at its limit: no room for us
             except Exception as fault:
@@ -206,8 +207,7 @@ class Compiled:
             if mark not in first:
                 first[mark]
             if backend.state.errand is not None:
-                backend.state.safe_point()
-                backend.state.safe_point(after=True)
+                backend.state.safe_point(codes=(mark << 1 | 1,))
             if backend._on():
                 backend.state.marks_ring().write(time_ns(), (mark << 1 | 1,))
 
@@ -216,6 +216,8 @@ class Compiled:
                 return value
             if backend._on():
                 backend.state.marks_ring().write(time_ns(), (mark << 1,))
+                if backend.state.errand is not None:
+                    backend.state.safe_point(True, (mark << 1,))
             return value
 
         self._gates: tuple[Callable[[int], None], Callable[[int, Any], Any]] = (opened, closed)

@@ -18,7 +18,8 @@ from awp_lint.detector.profiling.agent.life import Life
 class Errand:
     """One call to be made in one thread (any thread where ``thread`` is None) once ``due()`` holds.
 
-    ``after``: at a unit's tick, behind the record of the tick; else before it.
+    ``after``: at a unit's tick and at a mark's end, behind the record of it; else before it. With ``codes``, records of
+    marks, it is called at the first of them too, whether due or not.
     """
 
     def __init__(
@@ -27,19 +28,28 @@ class Errand:
         thread: Life | None = None,
         after: bool = False,
         due: Callable[[], bool] = lambda: True,
+        codes: frozenset[int] = frozenset(),
     ) -> None:
         self.do = do
         self.thread = thread
         self.after = after
         self.due = due
+        self.codes = codes
+        self.met: frozenset[int] = frozenset()  # those of ``codes`` that it was called at
         self.fault: Any = None
         self._once = allocate_lock()
         self._done = allocate_lock()
         self._done.acquire()
 
-    def suits(self, thread: Life) -> bool:
-        """Whether this thread is to run it, now; True is given to one thread only."""
-        return (self.thread is None or self.thread is thread) and self.due() and self._once.acquire(False)
+    def suits(self, thread: Life, codes: tuple[int, ...] = ()) -> bool:
+        """Whether this thread, with these records, is to run it, now; True is given to one thread only."""
+        if self.thread is not None and self.thread is not thread:
+            return False
+        met = self.codes.intersection(codes)
+        if not (met or self.due()) or not self._once.acquire(False):
+            return False
+        self.met = met
+        return True
 
     def run(self) -> None:
         """Make the call; what it raises is kept for the one who waits."""

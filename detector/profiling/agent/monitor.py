@@ -271,8 +271,7 @@ class Monitor:
                 return first(code, offset)
             try:
                 if state.errand is not None:
-                    state.safe_point()
-                    state.safe_point(after=True)
+                    state.safe_point(codes=codes)
                 try:  # as Ring.write does, without the call
                     thread = local.id
                 except AttributeError:
@@ -280,6 +279,8 @@ class Monitor:
                 now = time_ns()
                 for record in codes:
                     pack(memory, (advance() & mask) << 4, now, thread, record)
+                if state.errand is not None:
+                    state.safe_point(True, codes)
             except RecursionError:
                 pass  # the program is at its limit: no room for us
             except Exception as fault:
@@ -294,8 +295,7 @@ class Monitor:
                 if codes is not None and thin is not None and not thin.on:
                     codes = tuple(c for c in codes if c >> 1 not in thin.marks) or None
                 if state.errand is not None and codes is not None and offset not in site.ticks:
-                    state.safe_point()
-                    state.safe_point(after=True)
+                    state.safe_point(codes=codes)
                 now = time_ns()
                 if codes is not None:
                     if offset in site.guards:
@@ -308,8 +308,11 @@ class Monitor:
                     state.tick(now, ticking)
                 elif codes is None:
                     return disable
-                elif offset not in site.guards:
-                    usual.setdefault(id(code), {})[offset] = codes
+                else:
+                    if offset not in site.guards:
+                        usual.setdefault(id(code), {})[offset] = codes
+                    if state.errand is not None:
+                        state.safe_point(True, codes)
             except RecursionError:
                 pass  # the program is at its limit: no room for us
             except Exception as fault:

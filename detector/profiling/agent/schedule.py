@@ -14,8 +14,9 @@ import sys
 from _thread import allocate_lock, get_native_id, start_new_thread
 from collections import Counter
 from time import perf_counter, perf_counter_ns, time_ns
-from typing import Any, Callable
+from typing import Any, Callable, Iterator
 
+from awp_lint.detector.profiling.agent.aim import Aim
 from awp_lint.detector.profiling.agent.budget import BUDGET, Thin, event_ns, share, thinned
 from awp_lint.detector.profiling.agent.errand import Errand
 from awp_lint.detector.profiling.agent.files import Record
@@ -32,6 +33,9 @@ _BYTES_PER_EVENT = 350  # of exported JSON
 _PIECE = 0.25  # s; how often a closing request is looked for
 _ROUNDS = 6
 _SLICES = 3  # traces in a round from the second on
+_AIMED = 4  # slices in a round that wait for marks which run now and then ...
+_AIMING = 10.0  # s, ... and how long they may take together
+_REST = 1.0  # s after slices: the program goes on being slower for about as long (H200, torch 2.11)
 _PATIENCE = 2.0  # s without a safe point until torch's modules are asked for one too
 
 
@@ -48,6 +52,7 @@ class Schedule:
         self.record = record
         self.tracer = Tracer(record)
         self.pace = Pace(state)
+        self.aim = Aim()
         self.options: dict[str, Any] = {}
         self._bell = allocate_lock()
         self._bell.acquire()
@@ -223,7 +228,14 @@ class Schedule:
             if not self._slices or perf_counter() <= deadline:
                 self._trace(2 * length)
 
-        return [plain, marks, *[trace] * (_SLICES if number else 2), plain]
+        if not number:
+            return [plain, marks, trace, trace, plain]
+        return [plain, marks, *[trace] * _SLICES, self._aimed, self._rest, plain]
+
+    def _rest(self) -> None:
+        end = perf_counter() + _REST
+        while perf_counter() < end:
+            self._wait(_PIECE)
 
     def _plain(self, length: float, requests: bool) -> None:
         window = self._open("baseline")
@@ -232,33 +244,90 @@ class Schedule:
     def _marks(self, length: float, requests: bool) -> None:
         self.backend.on()
         window = self._open("marks")
+        ring = self.state.marks_ring()
+        start = ring.written()
         try:
             self._hold(window, length, requests)
         finally:
             self.backend.off()
+            self.aim.marked(ring.since(start))
 
     def _trace(self, longest: float) -> None:
         if torch_module() is None:
             return
-        name = self.record.path("trace-%d.json" % self._slices)
-        self.backend.on()
-        try:
+        ring = self.state.marks_ring()
+        start = ring.written()
+        with self._slice_around():
             if not self._in_program(Errand(self._start_slice)):
                 self.record.error("no trace: no thread came to a marked line, a unit or a torch module in time")
                 return
-            window = self._open("trace", trace=os.path.basename(name), threads=threads())
-            self._slices += 1
+            window = self._open_slice()
             began, ticks = perf_counter(), self.pace.units()
             try:
                 self._hold_slice(window, longest)
             finally:
                 self.backend.off()
                 units, seconds = self.pace.units() - ticks, perf_counter() - began
-                window["bytes"] = size = self.tracer.export(name)
-                window["threads"].update(threads())
+                size = self._keep_slice(window)
                 if units > 0:
                     self._bytes_per_unit = size / units
                 self._bytes_per_second = size / max(seconds, 1e-3)
+                self.aim.sliced(ring.since(start))
+
+    def _aimed(self) -> None:
+        """Slices that begin at the opening of marks which no slice has shown, and end with them."""
+        end = perf_counter() + _AIMING
+        thin = self.state.thin.marks if self.state.thin else frozenset()
+        for _ in range(_AIMED):
+            wanted = self.aim.wanted(self.pace.kinds()) - thin
+            if not wanted or torch_module() is None or not self._aimed_slice(wanted, end):
+                return
+
+    def _aimed_slice(self, marks: frozenset[int], end: float) -> bool:
+        """One of them; False when none of the marks ran until ``end``."""
+        ring = self.state.marks_ring()
+        start = ring.written()
+        budget = _EVENTS * _BYTES_PER_EVENT
+        seconds = max(0.05, min(1.0, budget / self._bytes_per_second)) if self._bytes_per_second else 0.2
+        stop = Errand(self.tracer.stop, after=True)
+
+        def begin() -> None:
+            self._start_slice()
+            overdue = perf_counter() + seconds
+            stop.thread, stop.due = self.tracer.thread, lambda: perf_counter() > overdue
+            stop.codes = frozenset(code & ~1 for code in errand.met)
+            self.state.errand = stop
+
+        with self._slice_around():
+            errand = Errand(begin, due=lambda: False, codes=frozenset(mark << 1 | 1 for mark in marks))
+            self.state.errand = errand
+            if not self._patiently(errand, max(end - perf_counter(), 0.0)):
+                if errand.cancel():
+                    self.state.errand = None
+                    return False
+                errand.wait(5.0)
+            window = self._open_slice()
+            try:
+                whole = self._end_slice(stop)
+                self._end_with_slice(window)
+                self._close(window, whole, "begun by a mark" if whole else "lost")
+            except Stop:
+                self._end_slice(stop, 2.0)
+                self._end_with_slice(window)
+                self._close(window, False, self._why())
+                raise
+            finally:
+                self.backend.off()
+                self._keep_slice(window)
+                self.aim.sliced(ring.since(start))
+        return True
+
+    @contextlib.contextmanager
+    def _slice_around(self) -> Iterator[None]:
+        """Marks on, and everything put back."""
+        self.backend.on()
+        try:
+            yield
         except Unavailable as why:
             self.record.error(f"no trace: {why}")
         finally:
@@ -266,6 +335,20 @@ class Schedule:
             if self.backend.recording:
                 self.backend.off()
             self.record.save()
+
+    def _open_slice(self) -> dict[str, Any]:
+        name = "trace-%d.json" % self._slices
+        self._slices += 1
+        window = self._open("trace", trace=name, threads=threads())
+        window["start_ns"] = min(window["start_ns"], self.tracer.began_ns)
+        return window
+
+    def _keep_slice(self, window: dict[str, Any]) -> int:
+        """Export what the slice recorded; its size in bytes."""
+        size = self.tracer.export(self.record.path(window["trace"]))
+        window["bytes"] = size
+        window["threads"].update(threads())
+        return size
 
     def _start_slice(self) -> None:
         """Runs in a thread of the program."""
@@ -307,27 +390,30 @@ class Schedule:
 
         A thread that idles records nothing, so there is no hurry, but for ``seconds`` at the end of the run.
         """
-        self.state.errand = errand
         began = perf_counter()
         knock = began + 0.2
-        while self.tracer.running and (seconds is None or perf_counter() - began < seconds):
-            if errand.wait(0.005):
-                return True
-            if self.tracer.thread is None or self.tracer.thread.over:
-                break
-            if perf_counter() > knock:
-                self.backend.knock()
-                knock = perf_counter() + 1.0
-            if seconds is None:
-                self._wait(0.0)
-        if errand.cancel():
-            self.state.errand = None
-            if self.tracer.running:
-                self.tracer.abandon()
-                self.record.error("a slice was lost: its thread came to no safe point any more")
-                return False
-            return True
-        return errand.wait(5.0)
+        try:
+            self.state.errand = errand
+            while self.tracer.running and (seconds is None or perf_counter() - began < seconds):
+                if errand.wait(0.005):
+                    return True
+                if self.tracer.thread is None or self.tracer.thread.over:
+                    break
+                if perf_counter() > knock:
+                    self.backend.knock()
+                    knock = perf_counter() + 1.0
+                if seconds is None:
+                    self._wait(0.0)
+            if not errand.cancel():
+                return errand.wait(5.0)
+        finally:
+            if self.state.errand is errand:
+                self.state.errand = None
+        if self.tracer.running:
+            self.tracer.abandon()
+            self.record.error("a slice was lost: its thread came to no safe point any more")
+            return False
+        return True
 
     # -- windows --
 

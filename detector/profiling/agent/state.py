@@ -122,10 +122,13 @@ class State:
         self.first.update(marks)
         self.wake()
 
-    def safe_point(self, after: bool = False) -> None:
-        """A thread of the program is between two operations here; let it do what is asked, if it is the one."""
+    def safe_point(self, after: bool = False, codes: tuple[int, ...] = ()) -> None:
+        """A thread of the program is between two operations here; let it do what is asked, if it is the one.
+
+        ``codes``: the records that are written here.
+        """
         errand = self.errand
-        if errand is not None and errand.after is after and errand.suits(here()):
+        if errand is not None and errand.after is after and errand.suits(here(), codes):
             self.errand = None  # first: the one who waits may bring the next at once
             errand.run()
 

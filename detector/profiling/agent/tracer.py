@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import sys
-from time import perf_counter_ns, time_ns
+from time import perf_counter, perf_counter_ns, sleep, time_ns
 from typing import Any, Callable
 
 from awp_lint.detector.profiling.agent.files import Record
@@ -59,6 +59,33 @@ def in_use() -> bool:
     return bool(getattr(autograd.profiler, "_is_profiler_enabled", False)) or bool(autograd._profiler_enabled())
 
 
+def _tasks() -> set[str]:
+    """The threads of the process, as the kernel numbers them; empty where it does not tell."""
+    try:
+        return set(os.listdir("/proc/self/task"))
+    except OSError:
+        return set()
+
+
+def _alive(task: str) -> bool:
+    return os.path.exists("/proc/self/task/" + task)
+
+
+def _ask_device() -> None:
+    """One call of the CUDA runtime, on a device that the program uses: it makes no context of its own."""
+    torch = torch_module()
+    if torch is None or not uses_cuda(torch):
+        return
+    try:
+        for device in range(torch.cuda.device_count()):
+            if torch.cuda.memory_reserved(device):
+                torch.cuda.current_stream(device).query()
+                return
+        torch.cuda.current_device()
+    except Exception:
+        return
+
+
 class Tracer:
     """Starts, stops and exports. Start and stop belong to one thread, the export to any."""
 
@@ -67,9 +94,11 @@ class Tracer:
         self.running = False
         self.warm = False
         self.thread: Life | None = None  # that runs the slice
+        self.began_ns = 0  # when the slice that was started last began
         self.ended_ns = 0  # when the slice that was stopped last ended
         self._result: Any = None
         self._hooked: list[Any] = []
+        self._helpers: set[str] = set()  # threads that take CUPTI down, by their task numbers
 
     def start(self) -> None:
         """Begin a slice. Raises :class:`Unavailable`."""
@@ -102,6 +131,7 @@ class Tracer:
             prepare(config, activities)
             enable(config, activities)
         self.record.stall("profiler start" if self.warm else "first profiler start", perf_counter_ns() - began)
+        self.began_ns = time_ns()
         self.running = True
         self.warm = True
         self.thread = here()
@@ -116,11 +146,25 @@ class Tracer:
         self.ended_ns = time_ns()
         if self.thread is not None:
             self.thread.at_end = None
+        before = _tasks()
         try:
             self._result = disable()
         finally:
             self.running = False
+            self._helpers = {task for task in self._helpers if _alive(task)} | (_tasks() - before)
         self.record.stall("profiler stop", perf_counter_ns() - began)
+
+    def settle(self, seconds: float = 1.0) -> None:
+        """At the program's end: let CUPTI go down.
+
+        Kineto takes it down in a thread that waits until some CUDA call passes by. Where the program makes none any
+        more, that thread still waits when the library's destructors run, and they wait for it: the process would
+        never end. So calls are made for it, of the kind that asks and changes nothing.
+        """
+        end = perf_counter() + seconds
+        while any(_alive(task) for task in self._helpers) and perf_counter() < end:
+            _ask_device()
+            sleep(0.001)
 
     def _thread_ends(self) -> None:
         """A slice cannot outlive its thread: what torch keeps of it goes with the thread."""

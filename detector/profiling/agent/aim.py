@@ -1,0 +1,35 @@
+"""Which marks no slice has shown yet, although they run: what a handler does once a request, for one.
+
+Slices are short and follow the steps. A statement that runs now and then is met by a slice that begins at its opening.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from awp_lint.detector.profiling.agent.ring import BREAK
+
+SLICES = 3  # of one mark, before it counts as shown
+
+
+class Aim:
+    """Fed with the codes of records, window by window."""
+
+    def __init__(self) -> None:
+        self._seen: set[int] = set()
+        self._shown: Counter[int] = Counter()
+
+    def marked(self, codes: Iterable[int]) -> None:
+        """A marks-only window's records."""
+        self._seen.update(code >> 1 for code in codes if code != BREAK)
+
+    def sliced(self, codes: Iterable[int]) -> None:
+        """A slice's records."""
+        opened = Counter(code >> 1 for code in codes if code != BREAK and code & 1)
+        closed = Counter(code >> 1 for code in codes if code != BREAK and not code & 1)
+        self._shown.update(opened & closed)
+
+    def wanted(self, units: Iterable[int]) -> frozenset[int]:
+        """Marks that run in marks-only windows and have not been shown often enough; those of units never need it."""
+        return frozenset(mark for mark in self._seen - set(units) if self._shown[mark] < SLICES)

@@ -1,0 +1,52 @@
+"""Executions outside every unit: what a handler does once a request, beside the loop whose iterations are the units.
+
+Each is priced as a unit of its own, a "call", and set against the time from one call to the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from awp_lint.detector.profiling.join import Executions
+from awp_lint.detector.profiling.timeline import Floats, Ints
+
+MOST = 2_000  # executions of one mark that are kept
+
+
+@dataclass(slots=True)
+class Singles:
+    """By mark: figures of executions in trace windows and times (ms) of those in marks-only windows, one value each.
+
+    ``wall_ms`` is how long the marks-only windows were open together: what they hold says how often a call comes.
+    """
+
+    figures: dict[int, dict[str, Floats]] = field(default_factory=dict)
+    host_ms: dict[int, Floats] = field(default_factory=dict)
+    wall_ms: float = 0.0
+
+    def add_traced(self, found: Executions, unit: Ints, known: Ints, values: Mapping[str, Floats]) -> None:
+        """A trace window's executions. ``unit`` is -1 for those in no unit, ``known`` 0 where the trace knows nothing
+        of their thread."""
+        rows = np.flatnonzero((unit < 0) & (known > 0) & found.outermost)
+        for mark in np.unique(found.mark[rows]).tolist():
+            mine = rows[found.mark[rows] == mark][:MOST]
+            row = self.figures.setdefault(mark, {})
+            for name, series in values.items():
+                row[name] = np.append(row.get(name, np.empty(0)), series[mine])
+
+    def add_marked(self, found: Executions, unit: Ints, window_ms: float) -> None:
+        """A marks-only window's."""
+        self.wall_ms += window_ms
+        rows = np.flatnonzero((unit < 0) & found.outermost)
+        took = (found.close - found.open) / 1e6
+        for mark in np.unique(found.mark[rows]).tolist():
+            mine = rows[found.mark[rows] == mark][:MOST]
+            self.host_ms[mark] = np.append(self.host_ms.get(mark, np.empty(0)), took[mine])
+
+    def between_ms(self, mark: int) -> float | None:
+        """Mean time from one call to the next, over the marks-only windows; None where none fell into them."""
+        calls = self.host_ms.get(mark, np.empty(0)).size
+        return self.wall_ms / calls if calls else None
