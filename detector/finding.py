@@ -207,6 +207,35 @@ class Evidence:
     predicted_saving: PredictedSaving | None = None
 
 
+class VerificationVerdict(enum.Enum):
+    """What an A/B run says of a patch; the contract defines each."""
+
+    VERIFIED = "verified"
+    NO_EFFECT = "no_effect"
+    REGRESSION = "regression"
+    NOT_RESOLVED = "not_resolved"
+    NOT_EXERCISED = "not_exercised"
+    DIFFERS = "differs"
+    DOES_NOT_RUN = "does_not_run"
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """What was proven of one finding's patch. Savings in percent of the unit's time; None where nothing was measured.
+
+    ``pairs`` counts the rounds that the interval rests on. ``equality`` says in a line how the two versions were
+    compared and what came out.
+    """
+
+    verdict: VerificationVerdict
+    saving_pct: float | None = None
+    low_pct: float | None = None
+    high_pct: float | None = None
+    pairs: int = 0
+    equality: str = ""
+    notes: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """One place in the user's code and one root cause.
@@ -239,6 +268,7 @@ class Finding:
     suppressed: str | None = None  # the reason given in the source, "" when none was given
     fix: Fix | None = None
     evidence: Evidence | None = None
+    verification: Verification | None = None
 
     @property
     def line(self) -> int:

@@ -121,6 +121,11 @@ def start(session: str) -> None:
 
         dormant.start(session)
         return
+    if os.path.exists(os.path.join(session, "task.json")):
+        from awp_lint.detector.verification.agent import core as proof
+
+        proof.start(session)
+        return
     agent = _agent = Agent(session)
     atexit.register(agent.finish)
     if hasattr(os, "register_at_fork"):

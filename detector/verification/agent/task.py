@@ -1,0 +1,87 @@
+"""The task as the agent reads it: ``task.json`` in the session's folder, written by the parent.
+
+``{"route": "none"|"process", "arm": "A"|"B", "seconds": …, "seed": …, "compare": bool, "allowed": {…}, "calls": bool,
+"files": [{path, module, digest, before, after, functions, imports, marks}, …]}``; ``before`` and ``after`` name files
+in the session's folder that hold the module's two texts, byte for byte. ``functions`` are ``{names, ordinal}``: the
+outermost functions that the patch edits, by their path in the module. ``marks`` are the unit marks at their places in
+the patched text.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any, NamedTuple
+
+from awp_lint.detector.profiling.agent.plan import AgentMark
+
+CALLS = 1 << 16  # the mark that ticks at the calls of an edited function
+
+
+class Edited(NamedTuple):
+    """A function that the patch edits: its path in the module, and which of several of that name."""
+
+    names: tuple[str, ...]
+    ordinal: int
+
+    def label(self) -> str:
+        """The dotted name."""
+        return ".".join(self.names)
+
+
+class Bound(NamedTuple):
+    """A name that an import of the patch binds: ``from module import name as bound``."""
+
+    module: str
+    name: str | None
+    bound: str
+
+
+class File(NamedTuple):
+    """One patched module."""
+
+    path: str
+    digest: str
+    before: bytes
+    after: bytes
+    functions: tuple[Edited, ...]
+    imports: tuple[Bound, ...]
+    marks: tuple[AgentMark, ...]
+
+
+class Task:
+    """What this process is to prove."""
+
+    def __init__(self, session: str) -> None:
+        import json
+
+        with open(os.path.join(session, "task.json"), encoding="utf-8") as file:
+            raw: dict[str, Any] = json.load(file)
+        self.route = str(raw["route"])
+        self.arm = str(raw["arm"])
+        self.seconds = float(raw["seconds"])
+        self.seed = int(raw["seed"])
+        self.compare = bool(raw["compare"])
+        self.calls = bool(raw["calls"])
+        self.allowed: dict[str, bool] = dict(raw["allowed"])
+        self.files = {os.path.realpath(entry["path"]): _file(session, entry) for entry in raw["files"]}
+
+    @property
+    def patched(self) -> bool:
+        """Whether this whole process runs the patched text."""
+        return self.route == "process" and self.arm == "B"
+
+
+def _file(session: str, raw: dict[str, Any]) -> File:
+    texts = []
+    for name in ("before", "after"):
+        with open(os.path.join(session, raw[name]), "rb") as file:
+            texts.append(file.read())
+    return File(
+        raw["path"],
+        raw["digest"],
+        texts[0],
+        texts[1],
+        tuple(Edited(tuple(entry["names"]), entry["ordinal"]) for entry in raw["functions"]),
+        tuple(Bound(entry["module"], entry["name"], entry["bound"]) for entry in raw["imports"]),
+        tuple(AgentMark(mark["index"], *(mark.get(n) for n in AgentMark._fields[1:])) for mark in raw["marks"]),
+    )
