@@ -12,7 +12,7 @@ from typing import ClassVar
 from awp_lint.detector.finding import Confidence, Event
 from awp_lint.detector.semantics.view import FileView, FunctionView, Region
 from awp_lint.rules.base import Candidate, Rule
-from awp_lint.rules.common import short
+from awp_lint.rules.common import lower, short
 from awp_lint.rules.serving.engines import PYTHON_CLASSES, Setting, costly
 
 
@@ -26,6 +26,7 @@ class EngineRule(Rule):
 
     effect: ClassVar[str]  # what the setting does, after its name: "runs every decode step without CUDA graphs"
     advice: ClassVar[str]  # one action
+    setting_confidence: ClassVar[Confidence] = Confidence.MEDIUM  # of what a setting alone tells
 
     def candidates(self, node: ast.AST, view: FunctionView, file: FileView) -> Iterator[Candidate]:
         assert isinstance(node, ast.Call)
@@ -41,7 +42,7 @@ class EngineRule(Rule):
                 node=keyword.value,
                 message=f"`{keyword.arg}={short(keyword.value)}` {self.effect}",
                 action=self.advice,
-                confidence=Confidence.LOW if explained else self.confidence,
+                confidence=Confidence.LOW if explained else lower(self.confidence, self.setting_confidence),
                 frequency=view.frequency(node),
                 why=(f"a setting of {engine}", *(("a comment gives a reason",) if explained else ())),
             )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -53,17 +54,32 @@ class EngineFact:
 def _meets(when: str, value: Setting) -> bool:
     if when in ("true", "false"):
         return value is (when == "true")
+    if when == "off":
+        return value is False or value == 0
+    if when == "null":
+        return isinstance(value, str) and value.lower() in ("null", "~", "none")
+    if when.startswith("json:"):
+        return isinstance(value, str) and _holds(value, *when[5:].split("="))
     if when.startswith("in:"):
         return isinstance(value, str) and value.lower() in when[3:].split(",")
     if isinstance(value, bool) or not isinstance(value, float):
         return False
     if when == "zero":
         return value == 0
-    if when == "negative":
-        return value < 0
+    if when in ("negative", "positive"):
+        return value < 0 if when == "negative" else value > 0
     if when.startswith("<="):
         return 0 < value <= float(when[2:])
     return 0 < value < float(when[1:])
+
+
+def _holds(text: str, key: str, values: str) -> bool:
+    """Whether a JSON object says one of the values for the key."""
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return False
+    return isinstance(found, dict) and str(found.get(key, "")).lower() in values.split(",")
 
 
 def parse(text: str) -> list[EngineFact]:
@@ -108,6 +124,11 @@ def costly(engine: str, name: str, value: Setting, version: Version | None = Non
         if fact.holds(value, version):
             return fact.rule
     return None
+
+
+def is_switch(engine: str, name: str) -> bool:
+    """Whether a setting is known to be a flag without a value, so that a word after it is an argument of its own."""
+    return any(fact.when == "true" for fact in table().get((engine, name), ()))
 
 
 def setting(text: str) -> Setting | None:

@@ -10,16 +10,22 @@ _DATA = frozenset({"data-parallel-size", "dp-size", "dp"})
 
 
 def degree(settings: Mapping[str, object]) -> int | None:
-    """The product of the parallel degrees; None where one of them is not a number."""
+    """The product of the parallel degrees; None where one is not a number, or devices are spread in another way."""
+    if any("context-parallel" in name or "cp-size" in name or "nnodes" in name for name in map(_plain, settings)):
+        return None
     total = 1
     for group in (_TENSOR, _PIPELINE, _DATA):
         for name, value in settings.items():
-            if name.strip("-").replace("_", "-") in group:
+            if _plain(name) in group:
                 if not isinstance(value, float) or value != int(value) or value < 1:
                     return None
                 total *= int(value)
                 break
     return total
+
+
+def _plain(name: str) -> str:
+    return name.strip("-").replace("_", "-")
 
 
 def idle_devices(used: int | None, devices: int | None) -> int | None:

@@ -37,8 +37,6 @@ def read_documents(documents: Iterable[yaml.Node | None], judge: Judge) -> None:
     for document in documents:
         seen: set[int] = set()  # anchors make a node appear twice
         stack: list[yaml.Node | None] = [document]
-        if isinstance(document, yaml.MappingNode):
-            _engine_file(document, judge)
         while stack:
             node = stack.pop()
             if node is None or id(node) in seen:
@@ -47,6 +45,8 @@ def read_documents(documents: Iterable[yaml.Node | None], judge: Judge) -> None:
             if isinstance(node, yaml.MappingNode):
                 if _is_container(node):
                     _container(node, judge)
+                else:
+                    _engine(node, judge)
                 stack += [value for _, value in reversed(node.value)]
             elif isinstance(node, yaml.SequenceNode):
                 stack += list(reversed(node.value))
@@ -112,14 +112,14 @@ def _script(node: yaml.Node) -> list[list[Word]]:
 
 def _container(node: yaml.Node, judge: Judge) -> None:
     names = _items(node)
-    variables: dict[str, str] = {}
-    for name, value, word in _variables(names.get("environment") or names.get("env")):
-        variables[name] = value
-        judge.variable(name, value, word)
     image = getattr(names.get("image"), "value", "")
     engine = engine_of_image(image) if isinstance(image, str) else None
     if _named(_path(node, "modelFormat", "name")) in ("huggingface", "vllm"):
         engine = "vllm"
+    variables: dict[str, str] = {}
+    for name, value, word in _variables(names.get("environment") or names.get("env")):
+        variables[name] = value
+        judge.variable(name, value, word, engine)
     started: list[tuple[Launch, list[Word]]] = []
     for words in _started(names):
         found = launch(words)
@@ -185,24 +185,22 @@ def _cores(node: yaml.Node) -> float | None:
         return None
 
 
-def _engine_file(node: yaml.Node, judge: Judge) -> None:
-    """An engine's own configuration file: a mapping of its settings, one level of nesting deep."""
+def _engine(node: yaml.MappingNode, judge: Judge) -> None:
+    """The settings of an engine, where a mapping holds enough of them to be told from any other mapping."""
     import yaml
 
     found: dict[str, yaml.Node] = {}
     for name, value in _items(node).items():
         found[name.replace("_", "-")] = value
-        for inner, deep in _items(value).items():
-            found.setdefault(inner.replace("_", "-"), deep)
-    if {"services", "image", "kind", "apiVersion"} & set(_items(node)):
-        return
     engine = next((name for name, telling in _TELLING.items() if len(telling & set(found)) >= 2), None)
     if engine is None:
         return
+    for section, inside in list(found.items()):
+        found.update({f"{section}.{name.replace('_', '-')}": deep for name, deep in _items(inside).items()})
     for name, value in found.items():
         if (engine, name) in table() and isinstance(value, yaml.ScalarNode):
             mark = value.start_mark
-            word = Word(f"{name}: {value.value}", mark.line + 1, mark.column + 1)
+            word = Word(f"{name.rpartition('.')[2]}: {value.value}", mark.line + 1, mark.column + 1)
             known = setting(str(value.value))
             if known is not None:
                 judge.option(engine, Option(name, known, word))

@@ -5,16 +5,17 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from awp_lint.detector.finding import Confidence, Finding, Fix, Safety, Span
 from awp_lint.rules.base import Rule
+from awp_lint.rules.common import lower
 from awp_lint.rules.normal import digest
 from awp_lint.rules.registry import rule
 from awp_lint.rules.serving.configfiles.launches import Launch, Option
 from awp_lint.rules.serving.configfiles.words import Word
 from awp_lint.rules.serving.enginerule import EngineRule, is_reason
-from awp_lint.rules.serving.engines import costly
+from awp_lint.rules.serving.engines import costly, is_switch, setting
 from awp_lint.rules.serving.environment import debug_switch
 from awp_lint.rules.serving.parallel import degree, idle_devices, oversubscribed
 from awp_lint.rules.suppressions import Suppressions
@@ -24,7 +25,7 @@ _DEVELOPMENT = re.compile(
     r"([/._-]|$)|(^|/)\.(github|buildkite|circleci|gitlab\b[^/]*|devcontainer)"
 )
 #: The rules that are asked of such files.
-CONFIG_RULES = ("AWP804", "AWP805", "AWP806", "AWP807", "AWP808", "AWP809", "AWP810", "AWP811")
+CONFIG_RULES = ("AWP609", "AWP804", "AWP805", "AWP806", "AWP807", "AWP808", "AWP809", "AWP810", "AWP811")
 _NEAR = 4  # parts of a path that are looked at: where the checkout lies says nothing
 
 
@@ -53,11 +54,18 @@ class Judge:
     def launch(self, found: Launch, around: Surroundings) -> None:
         """Judge a server and its settings."""
         for option in found.options:
+            if isinstance(option.value, str) and is_switch(found.engine, option.name):
+                option = replace(option, value=True)
             self.option(found.engine, option)
         if found.engine in ("uvicorn", "gunicorn", "flask"):
             self._web(found, around)
             return
-        used = degree(found.settings())
+        settings = found.settings()
+        if found.engine == "tgi" and "NUM_SHARD" in around.variables:
+            settings.setdefault("num-shard", setting(around.variables["NUM_SHARD"]))
+        if found.engine == "tgi" and "num-shard" not in settings:
+            return  # takes all devices that it sees
+        used = degree(settings)
         idle = idle_devices(used, around.devices) if around.launches == 1 else None
         if idle is not None:
             self._add(
@@ -81,13 +89,13 @@ class Judge:
             shown = option.word.text
         self._add(owner.id, option.word, f"`{shown}` {owner.effect}", owner.advice, option.name)
 
-    def variable(self, name: str, value: str, word: Word) -> None:
-        """Judge one environment variable."""
+    def variable(self, name: str, value: str, word: Word, engine: str | None = None) -> None:
+        """Judge one environment variable; TGI takes every option as a variable too."""
         effect = debug_switch(name, value)
         if effect is not None:
             self._add("AWP811", word, f"`{name}={value}` {effect}", "remove it from what serves", name)
-        elif name == "CUDA_GRAPHS" and value.strip() == "0":
-            self.option("tgi", Option("cuda-graphs", 0.0, word))
+        elif engine == "tgi" and (known := setting(value)) is not None:
+            self.option(engine, Option(name.lower().replace("_", "-"), known, word))
 
     def _web(self, found: Launch, around: Surroundings) -> None:
         settings = found.settings()
@@ -110,6 +118,8 @@ class Judge:
         reason = self._reason(word.line, key)
         silenced = self.silenced.reason((rule_id,), *(self.command or (word.line, word.line)))
         confidence = owner.confidence
+        if isinstance(owner, EngineRule):
+            confidence = lower(confidence, owner.setting_confidence)
         if reason or self._development:
             confidence = Confidence.LOW
         ordinal = self._seen[rule_id, key]

@@ -82,10 +82,8 @@ def launch(words: Sequence[Word]) -> Launch | None:
         text = word.text.rpartition("/")[2]
         following = words[index + 1].text if index + 1 < len(words) else ""
         engine, rest = None, index + 1
-        if text == "vllm" and following == "serve":
-            engine, rest = "vllm", index + 2
-        elif text == "lmdeploy" and following == "serve":
-            engine, rest = "lmdeploy", index + 2
+        if text in ("vllm", "lmdeploy", "sglang") and following == "serve":
+            engine, rest = text, index + 2
         elif text == "-m" and following in _MODULES:
             engine, rest = _MODULES[following], index + 2
         elif text in _PROGRAMS:

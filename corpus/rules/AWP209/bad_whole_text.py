@@ -1,0 +1,36 @@
+"""The whole output turned into text at every token."""
+
+import torch
+from transformers import AutoTokenizer
+
+tokenizer = AutoTokenizer.from_pretrained("lm")
+
+
+@torch.inference_mode()
+def generate(model: torch.nn.Module, token: torch.Tensor, max_new_tokens: int):
+    output_ids, cache, text = [], None, ""
+    for _ in range(max_new_tokens):
+        out = model(token, past_key_values=cache)
+        cache, token = out.past_key_values, out.logits[:, -1:].argmax(-1)
+        output_ids.append(int(token))
+        new = tokenizer.decode(output_ids, skip_special_tokens=True)  # expect: AWP209
+        yield new[len(text) :]
+        text = new
+
+
+class Engine:
+    def __init__(self, name: str, model: torch.nn.Module):
+        self.tokenizer = AutoTokenizer.from_pretrained(name)
+        self.model = model
+
+    @torch.inference_mode()
+    def generate(self, ids: torch.Tensor, max_new_tokens: int, stop: list[str]) -> torch.Tensor:
+        start, cache, step = ids.shape[1], None, ids
+        for _ in range(max_new_tokens):
+            out = self.model(step, past_key_values=cache)
+            cache, step = out.past_key_values, out.logits[:, -1:].argmax(-1)
+            ids = torch.cat([ids, step], dim=1)
+            text = self.tokenizer.batch_decode(ids[:, start:])  # expect: AWP209
+            if any(word in text[0] for word in stop):
+                break
+        return ids

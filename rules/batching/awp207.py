@@ -1,0 +1,120 @@
+"""AWP207 padded-batch."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from awp_lint.detector.finding import Confidence, Event, MarkKind, RootCause
+from awp_lint.detector.semantics.values import Kind
+from awp_lint.detector.semantics.view import FileView, FunctionView
+from awp_lint.rules.base import Candidate, Rule
+from awp_lint.rules.common import (
+    argument,
+    callee,
+    frequency_reason,
+    judge,
+    lower,
+    often,
+    own_text,
+    served_frequency,
+    short,
+)
+
+_METHODS = frozenset({"encode", "encode_plus", "batch_encode_plus", "pad", "__call__"})
+#: Models whose input has a fixed length by design, and code that wants one shape: compiled, captured or exported.
+_FIXED = re.compile(
+    r"clip|siglip|\bt5|umt5|text_encoder|prompt_embeds|whisper|compile|cuda_?graph|static|neuron|xla|onnx|tensorrt|export"
+    r"|capture|openvino",
+    re.IGNORECASE,
+)
+
+
+class PaddedBatch(Rule):
+    """Every request padded to one fixed length."""
+
+    id = "AWP207"
+    name = "padded-batch"
+    root_cause = RootCause.SCHEDULING
+    confidence = Confidence.MEDIUM
+    cost_us = 2000.0
+    event = Event.LAUNCHES
+    mark = MarkKind.CALL
+    words = (b"max_length",)
+    nodes = (ast.Call,)
+
+    summary = "requests are padded to one fixed length, whatever theirs is"
+    what = """
+        A tokenizer called with `padding="max_length"` on a served path.
+        """
+    why = """
+        A text of 30 tokens padded to 512 makes the model compute 17 times as much. Linear layers cost in proportion,
+        attention with the square of the length.
+        """
+    fine = """
+        - Models that expect one length: the text encoders of diffusion pipelines, CLIP, SigLIP, Whisper.
+        - One shape on purpose, for a compiled, captured or exported model. Both are recognised by the names in the
+          function and shown at low confidence.
+        - One batch padded to its longest item where lengths differ much costs too, but no code tells how much they
+          differ: that is left to the profile.
+        """
+    safety = """
+        A recommendation only: `padding=True` (`"longest"`), with `pad_to_multiple_of=64` where few shapes matter; sort
+        requests by length before they are batched. Results change within rounding where padding is masked.
+        """
+    references = (
+        "https://huggingface.co/docs/transformers/pad_truncation",
+        "https://huggingface.co/docs/transformers/main_classes/tokenizer",
+    )
+    bad = """
+        import torch
+        from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+        tokenizer = AutoTokenizer.from_pretrained("classifier")
+        model = AutoModelForSequenceClassification.from_pretrained("classifier").to("cuda").eval()
+
+        @torch.inference_mode()
+        def predict(texts: list[str]) -> torch.Tensor:
+            batch = tokenizer(texts, padding="max_length", max_length=512, truncation=True, return_tensors="pt")
+            return model(**batch.to("cuda")).logits
+        """
+    good = """
+        import torch
+        from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+        tokenizer = AutoTokenizer.from_pretrained("classifier")
+        model = AutoModelForSequenceClassification.from_pretrained("classifier").to("cuda").eval()
+
+        @torch.inference_mode()
+        def predict(texts: list[str]) -> torch.Tensor:
+            batch = tokenizer(texts, padding=True, max_length=512, truncation=True, return_tensors="pt")
+            return model(**batch.to("cuda")).logits
+        """
+
+    def candidates(self, node: ast.AST, view: FunctionView, file: FileView) -> Iterator[Candidate]:
+        assert isinstance(node, ast.Call)
+        padding = argument(node, None, "padding")
+        if not (isinstance(padding, ast.Constant) and padding.value == "max_length"):
+            return
+        frequency = served_frequency(view, node)
+        if frequency is None:
+            return
+        func = node.func
+        owner = func.value if isinstance(func, ast.Attribute) and callee(node) in _METHODS else func
+        known = view.value(owner)
+        if known.kind not in (Kind.TOKENIZER, Kind.UNKNOWN):
+            return
+        length = argument(node, None, "max_length")
+        named = f"{known.cls} {view.qualname} {own_text(view, file)}"
+        fixed = length is not None and "model_max_length" in ast.unparse(length)
+        low = known.kind is Kind.UNKNOWN or fixed or _FIXED.search(named) is not None
+        to = f"{short(length, 30)} tokens" if length is not None else "the model's longest input"
+        yield Candidate(
+            node=node,
+            message=f"`{short(owner, 40)}(...)` pads every text to {to} {often(frequency)}".rstrip(),
+            action="pad to the longest of the batch (`padding=True`, with `pad_to_multiple_of` for few shapes)",
+            confidence=Confidence.LOW if low else lower(self.confidence, judge(frequency)),
+            frequency=frequency,
+            why=('`padding="max_length"`', *frequency_reason(frequency)),
+        )
