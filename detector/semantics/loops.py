@@ -47,7 +47,7 @@ _ITERABLES: tuple[tuple[LoopKind, re.Pattern[str]], ...] = (
             r"(num_)?(inference|denoising|sampling|diffusion|ode|euler)_steps",
             r"(\w+_)?sigmas",
             r"(num_|n_|max_|total_)?steps",
-            r"(num_|n_)?frames",
+            r"(num_|n_|max_|total_)?frames",
         ),
     ),
     (
@@ -159,6 +159,8 @@ def loop_kind(loop: LoopNode) -> LoopKind:
     kind = _match(_words(loop.iter), True) or _match(_target_words(loop.target), False)
     if kind is None and (axis := _axis(loop.iter)) is not None:
         kind = LoopKind.BATCH if axis == 0 else LoopKind.ELEMENTS
+    if kind is None and isinstance(loop, (ast.For, ast.AsyncFor)) and _recurs(loop.body):
+        kind = LoopKind.STEPS
     undecided = kind in (None, LoopKind.STEPS, LoopKind.BATCH, LoopKind.ELEMENTS)
     if undecided and isinstance(loop, (ast.For, ast.AsyncFor)) and _decodes(loop.body):
         return LoopKind.TOKENS
@@ -298,6 +300,24 @@ def _forever_kind(loop: ast.While) -> LoopKind:
             if name == "step" and "engine" in receiver:
                 return LoopKind.STEPS
     return LoopKind.UNKNOWN
+
+
+_RECURRENT = _pattern(r"(\w+_)?(model|encoder|decoder|net|network|rnn|lstm|gru|cell|transformer|vocoder|codec|forward)")
+
+
+def _recurs(body: list[ast.stmt]) -> bool:
+    """Whether a statement of the body gives a model the state that its last call returned: ``y, s = model(x, s)``."""
+    for statement in body:
+        if not (isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Call)):
+            continue
+        call, target = statement.value, statement.targets[0]
+        if not isinstance(target, ast.Tuple) or not _RECURRENT.fullmatch(_called(call).lower()):
+            continue
+        bound = {part.id for part in target.elts if isinstance(part, ast.Name)}
+        given = {node.id for node in (*call.args, *(k.value for k in call.keywords)) if isinstance(node, ast.Name)}
+        if bound & given:
+            return True
+    return False
 
 
 def _decodes(body: list[ast.stmt]) -> bool:

@@ -47,8 +47,11 @@ class UncapturedDecode(Rule):
         - Library code that leaves compiling to its users: shown at low confidence only.
         """
     safety = """
-        No automatic rewrite yet: compile the step (`torch.compile(model, mode="reduce-overhead")`) with a static cache,
-        or capture it as a CUDA graph.
+        Unsafe: the step-loop patch. A small helper module is written beside the loop; it captures the step as a CUDA
+        graph for each shape, keeps its inputs in static buffers, and calls through where there is no CUDA device, where
+        gradients are wanted or where a capture fails. It is offered only where all code below the step is seen and
+        understood: no reads on the host, no writes to Python state, positions and lengths that can live on the device.
+        Else the finding says what stands in the way.
         """
     references = (
         "https://docs.pytorch.org/docs/stable/generated/torch.compile.html",
@@ -109,7 +112,7 @@ class UncapturedDecode(Rule):
         if frequency.known and not frequency.path:
             return
         confidence = lower(self.confidence, judge(frequency))
-        if frequency.certainty is not Certainty.PROVEN or view.value(call.func).kind is not Kind.MODULE:
+        if frequency.certainty is not Certainty.PROVEN or not _is_module(call, view):
             confidence = Confidence.LOW
         name = short(call.func, 40)
         unit = _STEPS[kind]
@@ -127,8 +130,22 @@ def _model_in(loop: ast.For | ast.While, view: FunctionView) -> ast.Call | None:
     """The first model call in the loop's body whose innermost loop this one is."""
     for statement in loop_body(loop):
         for part in ast.walk(statement):
-            if isinstance(part, ast.Call) and view.parent(part) is not None and model_call(part, view) is not None:
+            if isinstance(part, ast.Call) and view.parent(part) is not None and _runs_model(part, view):
                 around = view.loops(part)
                 if around and around[0] is loop:
                     return part
     return None
+
+
+def _runs_model(call: ast.Call, view: FunctionView) -> bool:
+    return model_call(call, view) is not None or (
+        _is_module(call, view) and view.value(call.func).kind is not Kind.MODULE
+    )
+
+
+def _is_module(call: ast.Call, view: FunctionView) -> bool:
+    """Whether a module is called: by its value, or since all that the call can reach is a ``forward``."""
+    if view.value(call.func).kind is Kind.MODULE:
+        return True
+    reached = view.targets(call)
+    return bool(reached) and all(name.endswith(".forward") for name in reached)
