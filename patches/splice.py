@@ -23,7 +23,7 @@ def splice(text: str, edits: Iterable[Edit]) -> str:
     """``text`` with all edits applied. Identical edits count once. Raises :class:`ValueError` on overlaps."""
     pieces: list[str] = []
     position = 0
-    for edit in sorted(set(edits), key=lambda e: (e.start, e.end)):
+    for edit in sorted(set(edits), key=lambda e: (e.start, e.end, e.replacement)):
         if edit.start < position:
             raise ValueError(f"overlapping edits at offset {edit.start}")
         pieces += (text[position : edit.start], edit.replacement)

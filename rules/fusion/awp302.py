@@ -10,10 +10,10 @@ from awp_lint.detector.semantics.values import Device
 from awp_lint.detector.semantics.view import FileView, FunctionView
 from awp_lint.rules.base import Candidate, Rule
 from awp_lint.rules.common import frequency_reason, judge, lower, names_in, often, reasons, short
+from awp_lint.rules.edits import drops, intermediates, mutated_between
 from awp_lint.rules.flow import origins
 from awp_lint.rules.fusion.algebra import number
 from awp_lint.rules.fusion.context import called, place, replaced_class
-from awp_lint.rules.fusion.edits import drops, intermediates, mutated_between
 from awp_lint.rules.fusion.norms import Norm, norm
 from awp_lint.rules.nodemap import Definition
 

@@ -10,9 +10,9 @@ from awp_lint.detector.semantics.values import Device, DTypeClass
 from awp_lint.detector.semantics.view import FileView, FunctionView
 from awp_lint.rules.base import Candidate, Rule
 from awp_lint.rules.common import frequency_reason, judge, names_in, often, reasons, short
+from awp_lint.rules.edits import drops, intermediates, mutated_between
 from awp_lint.rules.fusion.activations import Activation, activation
 from awp_lint.rules.fusion.context import called, place
-from awp_lint.rules.fusion.edits import drops, intermediates, mutated_between
 from awp_lint.rules.nodemap import Definition
 
 

@@ -11,7 +11,7 @@ from awp_lint.detector.finding import Confidence, Edit, Effect, Event, Fix, Root
 from awp_lint.detector.semantics.view import FileView, FunctionView, Region
 from awp_lint.rules.base import Candidate, Rule
 from awp_lint.rules.common import argument, callee, frequency_reason, short
-from awp_lint.rules.fusion.edits import insert_after
+from awp_lint.rules.edits import insert_after
 from awp_lint.rules.nodemap import Definition
 
 _MERGES = re.compile(

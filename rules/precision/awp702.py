@@ -12,7 +12,7 @@ from awp_lint.detector.semantics.values import Kind
 from awp_lint.detector.semantics.view import FileView, FunctionView, Region
 from awp_lint.rules.base import Candidate, Rule
 from awp_lint.rules.common import argument, callee, frequency_reason
-from awp_lint.rules.fusion.edits import insert_after
+from awp_lint.rules.edits import insert_after
 from awp_lint.rules.nodemap import Definition
 from awp_lint.rules.precision.modes import TRAINS
 

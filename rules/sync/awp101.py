@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from awp_lint.detector.finding import Confidence, Event, MarkKind, RootCause
+from awp_lint.detector.finding import Confidence, Event, Fix, MarkKind, RootCause
 from awp_lint.detector.semantics.view import FileView, FunctionView, LoopKind
 from awp_lint.rules.base import Candidate, Rule
 from awp_lint.rules.common import (
@@ -25,6 +26,9 @@ from awp_lint.rules.sync.reads import (
     read_frequency,
     serves_int_contract,
 )
+
+if TYPE_CHECKING:
+    from awp_lint.rules.nodemap import Definition
 
 
 class DeviceRead(Rule):
@@ -58,8 +62,10 @@ class DeviceRead(Rule):
           confidence only.
         """
     safety = """
-        No automatic rewrite: read once after the loop, read all values with one `.tolist()` before it, or keep the
-        computation on the device (`torch.where`, a tensor index).
+        Unsafe: several reads of elements become one `.tolist()` before the loop or above the first read; a sum of reads
+        in a loop is kept on the device and read once behind it. That holds where the tensor has one dimension, which
+        the fix says when the code does not show it. Other reads get a recommendation: keep the computation on the
+        device (`torch.where`, a tensor index).
         """
     references = (
         "huggingface/diffusers#13461 per-step `item()` in a pipeline",
@@ -110,6 +116,15 @@ class DeviceRead(Rule):
             frequency=frequency,
             why=(*reasons(read.value, read.source), *frequency_reason(frequency)),
         )
+
+    def rewrite(self, candidate: Candidate, definition: Definition) -> Fix | None:
+        from awp_lint.rules.sync.hostlists import one_read
+        from awp_lint.rules.sync.masks import host_index
+        from awp_lint.rules.sync.sums import read_after_loop
+
+        node = candidate.node
+        assert isinstance(node, ast.expr)
+        return one_read(node, definition) or host_index(node, definition) or read_after_loop(node, definition)
 
 
 def _action(read: Read, view: FunctionView) -> str:

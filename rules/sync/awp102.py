@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from awp_lint.detector.finding import Event, RootCause
+from awp_lint.detector.finding import Event, Fix, RootCause
 from awp_lint.detector.semantics.regions import test_region
 from awp_lint.detector.semantics.values import Kind, Value
 from awp_lint.detector.semantics.view import FileView, FunctionView, Level
 from awp_lint.rules.base import Candidate, Rule
 from awp_lint.rules.common import IDLE, frequency_reason, host_named, maybe_device, often, reasons, short, sureness
 from awp_lint.rules.sync.reads import read_frequency
+
+if TYPE_CHECKING:
+    from awp_lint.rules.nodemap import Definition
 
 
 class DeviceTruth(Rule):
@@ -40,8 +44,10 @@ class DeviceTruth(Rule):
         - Asserts, debug and error paths, tests, training; fallback branches at low confidence only.
         """
     safety = """
-        No automatic rewrite: select with `torch.where`, run the masked computation always, check every few steps, or
-        decide once a request and pass a Python flag down.
+        Unsafe, and only where the branch is understood: a branch that computes new values of local tensors becomes
+        `torch.where`, a test around nothing but masked writes with that mask is dropped, an error check in a loop moves
+        behind it, a test for the end of a loop is made at every 8th pass. Each fix says what has to hold. Other
+        branches get a recommendation: decide once a request and pass a Python flag down.
         """
     references = (
         "huggingface/transformers#39870 branches on device values inside layers",
@@ -98,6 +104,13 @@ class DeviceTruth(Rule):
                 frequency=frequency,
                 why=(*reasons(value, tested), *frequency_reason(frequency)),
             )
+
+    def rewrite(self, candidate: Candidate, definition: Definition) -> Fix | None:
+        from awp_lint.rules.sync.branches import without_branch
+        from awp_lint.rules.sync.hostlists import one_read
+
+        assert isinstance(candidate.node, ast.expr)
+        return without_branch(candidate.node, definition) or one_read(candidate.node, definition)
 
 
 def _tested(node: ast.AST, view: FunctionView) -> Iterator[ast.expr]:

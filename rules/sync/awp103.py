@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from awp_lint.detector.finding import Event, RootCause
+from awp_lint.detector.finding import Effect, Event, Fix, RootCause, Safety
 from awp_lint.detector.semantics.values import Kind, Value
 from awp_lint.detector.semantics.view import FileView, FunctionView
 from awp_lint.rules.base import Candidate, Rule
@@ -19,6 +20,9 @@ from awp_lint.rules.common import (
     short,
     sureness,
 )
+
+if TYPE_CHECKING:
+    from awp_lint.rules.nodemap import Definition
 
 _BUILTINS = frozenset({"any", "all", "max", "min", "sorted"})
 _BY_KEY = frozenset({"groupby", "Counter", "set", "frozenset"})
@@ -58,7 +62,8 @@ class DeviceIteration(Rule):
         - Lists of Python numbers, shapes, host tensors.
         """
     safety = """
-        No automatic rewrite: use the tensor's own reduction (`x.any()`, `x.max()`), or one `.tolist()` before the loop.
+        Unsafe: the tensor's own reduction (`x.any()`, `x.max()`, `torch.maximum`) for tensors of one dimension without
+        NaN, and one `.tolist()` for `groupby`, whose keys are then numbers. Items of a generator get a recommendation.
         """
     references = (
         "https://docs.pytorch.org/docs/stable/notes/cuda.html#asynchronous-execution",
@@ -100,6 +105,52 @@ class DeviceIteration(Rule):
             frequency=frequency,
             why=(*reasons(value, source), *frequency_reason(frequency)),
             covers=tuple(ast.walk(node)),
+            data=source,
+        )
+
+    def rewrite(self, candidate: Candidate, definition: Definition) -> Fix | None:
+        call, source, view = candidate.node, candidate.data, definition.view
+        assert isinstance(call, ast.Call)
+        name = callee(call)
+        if call.keywords or any(isinstance(a, ast.Starred | ast.GeneratorExp | ast.ListComp) for a in call.args):
+            return None
+        requires: tuple[str, ...] = ()
+        if name in ("max", "min") and len(call.args) == 2:
+            if not all(view.value(a).is_tensor for a in call.args):
+                return None
+            one, other = map(definition.text, call.args)
+            code = f"{definition.torch_name(f'torch.{name}imum')}({one}, {other})"
+            requires = ("neither is NaN",)
+        elif (
+            len(call.args) != 1
+            or call.args[0] is not source
+            or not isinstance(source, ast.expr)
+            or not view.value(source).is_tensor
+            or view.value(source).rank not in (None, 1)
+        ):
+            return None
+        else:
+            text = definition.text(source)
+            text = text if isinstance(source, ast.Name | ast.Attribute | ast.Call | ast.Subscript) else f"({text})"
+            shown = short(source, 40)
+            if view.value(source).rank is None:
+                requires = (f"`{shown}` has one dimension",)
+            if name in ("any", "all"):
+                code = f"bool({text}.{name}())"
+            elif name in ("max", "min"):
+                code = f"{text}.{name}()"
+                requires += (f"`{shown}` holds no NaN",)
+            elif name == "groupby":
+                code = f"{definition.text(call.func)}({text}.tolist())"
+                requires += ("the keys are used as numbers",)
+            else:
+                return None
+        return Fix(
+            title=f"`{short(call, 40)}` without asking for every element",
+            safety=Safety.UNSAFE,
+            edits=(definition.replace(call, code),),
+            effects=(Effect.TIMING, Effect.NUMERICS) if name in ("max", "min") else (Effect.TIMING, Effect.STRUCTURE),
+            requires=requires,
         )
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from awp_lint.detector.finding import Event, RootCause
+from awp_lint.detector.finding import Event, Fix, RootCause
 from awp_lint.detector.semantics.view import FileView, FunctionView
 from awp_lint.rules.base import Candidate, Rule
 from awp_lint.rules.common import (
@@ -19,16 +20,11 @@ from awp_lint.rules.common import (
     short,
     sureness,
 )
+from awp_lint.rules.sync.contexts import SIZED, SIZED_METHODS
 from awp_lint.rules.sync.reads import iterated_from, read_frequency
 
-#: Functions whose positional arguments are sizes or bounds, by dotted name.
-_SIZED = frozenset({
-    "torch.arange", "torch.zeros", "torch.ones", "torch.empty", "torch.rand", "torch.randn", "torch.eye", "torch.full",
-    "torch.linspace", "torch.tril_indices", "torch.triu_indices",
-})  # fmt: skip
-_SIZED_METHODS = frozenset({
-    "view", "reshape", "expand", "repeat", "new_zeros", "new_ones", "new_empty", "narrow", "unflatten", "tile",
-})  # fmt: skip
+if TYPE_CHECKING:
+    from awp_lint.rules.nodemap import Definition
 
 
 class DeviceScalarBound(Rule):
@@ -57,8 +53,9 @@ class DeviceScalarBound(Rule):
         - Once a request and in set-up.
         """
     safety = """
-        No automatic rewrite: keep the lengths as a Python list beside the tensor, or compare positions with the length
-        on the device (`torch.arange(n) < length`) and mask.
+        Unsafe: where the loop goes over the lengths, or takes them by index, one `.tolist()` before it reads all; a
+        scalar that serves as a number everywhere is read once, where it is computed. Other spellings get a
+        recommendation: compare positions with the length on the device (`torch.arange(n) < length`) and mask.
         """
     references = (
         "https://docs.pytorch.org/docs/stable/notes/cuda.html#asynchronous-execution",
@@ -106,6 +103,12 @@ class DeviceScalarBound(Rule):
             )
             return  # one wait explains the statement; the others are read together with it
 
+    def rewrite(self, candidate: Candidate, definition: Definition) -> Fix | None:
+        from awp_lint.rules.sync.hostlists import one_read
+
+        assert isinstance(candidate.node, ast.expr)
+        return one_read(candidate.node, definition)
+
 
 def _bounds(node: ast.AST, view: FunctionView) -> Iterator[ast.expr]:
     if isinstance(node, ast.Slice):
@@ -119,12 +122,12 @@ def _bounds(node: ast.AST, view: FunctionView) -> Iterator[ast.expr]:
         yield from _plain(node.args)
         return
     dotted = view.qualified(node.func) or ""
-    if dotted in _SIZED:
+    if dotted in SIZED:
         yield from _plain(node.args[:1] if name in ("full", "eye") else node.args)
         yield from (k.value for k in node.keywords if k.arg in ("size", "end", "start", "step", "steps"))
         return
     found = method(node)
-    if found is not None and name in _SIZED_METHODS and view.value(found[0]).is_tensor:
+    if found is not None and name in SIZED_METHODS and view.value(found[0]).is_tensor:
         yield from _plain(node.args)
 
 

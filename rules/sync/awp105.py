@@ -39,6 +39,7 @@ class _MaskAssignment:
     mask: ast.expr
     value: ast.expr
     extra: int | None
+    assumed: bool = False  # the extra dimensions are taken to be none: nothing says so
 
 
 class DataDependentShape(Rule):
@@ -70,8 +71,10 @@ class DataDependentShape(Rule):
         """
     safety = """
         For a mask assignment whose value is 0-d or broadcasts over the masked positions the rewrite is unsafe only in
-        that it computes the whole tensor: `x.copy_(torch.where(mask, value, x))` keeps the assignment in place. Other
-        spellings get a recommendation.
+        that it computes the whole tensor: `x.copy_(torch.where(mask, value, x))` keeps the assignment in place. The
+        same holds where what is assigned is computed elementwise from reads through that mask. `nonzero()` whose
+        result Python only counts and reads becomes one copy of the mask, searched on the host. Other spellings get
+        a recommendation.
         """
     references = (
         "https://docs.pytorch.org/docs/stable/generated/torch.nonzero.html",
@@ -142,9 +145,14 @@ class DataDependentShape(Rule):
     def rewrite(self, candidate: Candidate, definition: Definition) -> Fix | None:
         import libcst as cst
 
+        from awp_lint.rules.sync.masks import host_index, masked_update
+
         data = candidate.data
-        if not isinstance(data, _MaskAssignment) or data.extra is None:
-            return None
+        if not isinstance(data, _MaskAssignment):
+            assert isinstance(candidate.node, ast.expr)
+            return host_index(candidate.node, definition) or masked_update(candidate.node, definition)
+        if data.extra is None:
+            return masked_update(data.statement, definition)
         statement = definition.node(data.statement)
         if not (isinstance(statement, cst.Assign) and len(statement.targets) == 1):
             return None
@@ -164,6 +172,7 @@ class DataDependentShape(Rule):
             effects=(Effect.MEMORY, Effect.TIMING),
             requires=(
                 f"`{short(data.value, 40)}` is the same for every masked position (0-d, or trailing dimensions only)",
+                *((f"`{short(data.mask, 40)}` has the shape of `{short(data.target, 40)}`",) if data.assumed else ()),
             ),
         )
 
@@ -193,7 +202,8 @@ def _mask_index(node: ast.Subscript, view: FunctionView) -> _Found | None:
     if not assigned.is_tensor or assigned.device is Device.HOST:
         return None  # a Python number fills; what is not known is not reported
     extra = _extra_dims(node.value, mask, base, value, assigned) if mask is node.slice else None
-    data = _MaskAssignment(parent, node.value, mask, parent.value, extra)
+    assumed = extra is None and mask is node.slice and assigned.rank == 0 and None in (base.rank, value.rank)
+    data = _MaskAssignment(parent, node.value, mask, parent.value, 0 if assumed else extra, assumed)
     return value, mask, f"use `torch.where({short(mask, 40)}, …)` on the whole tensor", data
 
 

@@ -5,12 +5,16 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from awp_lint.detector.finding import Confidence, Event, MarkKind, RootCause
+from awp_lint.detector.finding import Confidence, Effect, Event, Fix, MarkKind, RootCause, Safety
 from awp_lint.detector.semantics.values import Certainty, Kind
 from awp_lint.detector.semantics.view import FileView, FunctionView
 from awp_lint.rules.base import Candidate, Rule
 from awp_lint.rules.common import callee, frequency_reason, hot_frequency, lower, often, own_text, short, sureness
+
+if TYPE_CHECKING:
+    from awp_lint.rules.nodemap import Definition
 
 _WHOLE_DEVICE = frozenset({
     "torch.cuda.synchronize", "torch.xpu.synchronize", "torch.mps.synchronize", "torch.accelerator.synchronize",
@@ -47,8 +51,8 @@ class ExplicitSynchronize(Rule):
           library, around graph capture: shown at low confidence only.
         """
     safety = """
-        No automatic rewrite: delete it where no asynchronous copy, other stream or other process relies on it; else
-        wait for the one event that matters.
+        Unsafe: the call is deleted where the file speaks of no asynchronous copy, other stream or other process that
+        may rely on it; else wait for the one event that matters.
         """
     references = (
         "https://docs.pytorch.org/docs/stable/generated/torch.cuda.synchronize.html",
@@ -105,4 +109,21 @@ class ExplicitSynchronize(Rule):
             confidence=confidence,
             frequency=frequency,
             why=frequency_reason(frequency),
+        )
+
+    def rewrite(self, candidate: Candidate, definition: Definition) -> Fix | None:
+        from awp_lint.rules.edits import remove
+
+        statement = definition.view.parent(candidate.node)
+        if not isinstance(statement, ast.Expr) or _RELIES.search(definition.file.text):
+            return None
+        edit = remove(statement, definition)
+        if edit is None:
+            return None
+        return Fix(
+            title=f"delete `{short(candidate.node)}`",
+            safety=Safety.UNSAFE,
+            edits=(edit,),
+            effects=(Effect.TIMING,),
+            requires=("no other stream, process or library reads what was queued before it",),
         )

@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from awp_lint.detector.finding import Event, RootCause
+from awp_lint.detector.finding import Edit, Effect, Event, Fix, RootCause, Safety
 from awp_lint.detector.semantics.view import FileView, FunctionView
 from awp_lint.rules.base import Candidate, Rule
 from awp_lint.rules.common import (
@@ -19,6 +20,9 @@ from awp_lint.rules.common import (
     short,
     sureness,
 )
+
+if TYPE_CHECKING:
+    from awp_lint.rules.nodemap import Definition
 
 _LEVELS = frozenset({"debug", "info", "warning", "warn", "error", "critical", "exception", "log", "warning_once"})
 _LOGGERS = re.compile(r"(^|_)(log(ger|ging)?|LOG(GER)?|warnings)$")
@@ -50,8 +54,8 @@ class DevicePrint(Rule):
         - Below a debug flag or a check of the log level; in error paths, tests and training.
         """
     safety = """
-        No automatic rewrite: delete it, log every few hundred steps, or pass the tensor as a lazy `%s` argument below a
-        level that is off in service.
+        Unsafe: `debug` and `info` calls of the module's own standard logger go below `isEnabledFor`, so that nothing is
+        formatted where nobody wants it. Otherwise a recommendation: delete it, or log every few hundred steps.
         """
     references = (
         "https://docs.python.org/3/howto/logging.html#optimization",
@@ -109,6 +113,44 @@ class DevicePrint(Rule):
                 covers=tuple(ast.walk(node)),
             )
             return
+
+    def rewrite(self, candidate: Candidate, definition: Definition) -> Fix | None:
+        from awp_lint.rules.edits import insert_before, starts_line
+
+        call = candidate.node
+        statement = definition.view.parent(call)
+        if (
+            not isinstance(call, ast.Call)
+            or not isinstance(statement, ast.Expr)
+            or not starts_line(statement, definition)
+        ):
+            return None
+        if not isinstance(call.func, ast.Attribute) or call.func.attr not in ("debug", "info"):
+            return None
+        if statement.lineno != statement.end_lineno or not _standard(call.func.value, definition.file):
+            return None
+        level = f"logging.{call.func.attr.upper()}"
+        above = insert_before(statement, [f"if {definition.text(call.func.value)}.isEnabledFor({level}):"], definition)
+        if above is None:
+            return None
+        start, _ = definition.range(statement)
+        unit = "\t" if definition.indent(statement).startswith("\t") else "    "
+        return Fix(
+            title=f"format only where `{call.func.attr}` messages are wanted",
+            safety=Safety.UNSAFE,
+            edits=(above, Edit(start, start, unit)),
+            effects=(Effect.TIMING,),
+        )
+
+
+def _standard(logger: ast.expr, file: FileView) -> bool:
+    """Whether a logger is the module's own one of the standard library, by its assignment."""
+    if not isinstance(logger, ast.Name) or file.imports.get("logging") != "logging":
+        return False
+    for statement in file.tree.body:
+        if isinstance(statement, ast.Assign) and [ast.unparse(t) for t in statement.targets] == [logger.id]:
+            return isinstance(statement.value, ast.Call) and ast.unparse(statement.value.func) == "logging.getLogger"
+    return False
 
 
 def _lazy_arguments(call: ast.Call) -> bool | None:

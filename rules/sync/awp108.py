@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from awp_lint.detector.finding import Event, MarkKind, RootCause
+from awp_lint.detector.finding import Effect, Event, Fix, MarkKind, RootCause, Safety
 from awp_lint.detector.semantics.view import FileView, FunctionView, Level, LoopKind
 from awp_lint.rules.base import Candidate, Rule
 from awp_lint.rules.common import (
@@ -18,6 +19,9 @@ from awp_lint.rules.common import (
     sureness,
 )
 from awp_lint.rules.sync.reads import device_read
+
+if TYPE_CHECKING:
+    from awp_lint.rules.nodemap import Definition
 
 #: Arguments that model code passes unchanged from layer to layer: what describes the batch, not its content.
 _SAME_FOR_ALL_LAYERS = re.compile(
@@ -57,7 +61,8 @@ class InvariantRead(Rule):
         - Host tensors; loops of set-up, training and debug code.
         """
     safety = """
-        No automatic rewrite: read before the loop, or once a forward above the layers, and pass the number down.
+        Unsafe: a read in a loop of the same function moves before it, which costs a wait where the loop never runs.
+        Across functions a recommendation: read once a forward above the layers, and pass the number down.
         """
     references = (
         "huggingface/transformers#39870 the longest segment read again in every layer",
@@ -117,6 +122,22 @@ class InvariantRead(Rule):
             confidence=sureness(view, node, frequency, read.value),
             frequency=frequency,
             why=(reason, *reasons(read.value, read.source), *frequency_reason(frequency)),
+            data=loop,
+        )
+
+    def rewrite(self, candidate: Candidate, definition: Definition) -> Fix | None:
+        from awp_lint.rules.hoist import hoist
+
+        assert isinstance(candidate.node, ast.expr)
+        edits = hoist(candidate.node, candidate.data, definition) if isinstance(candidate.data, ast.AST) else None
+        if edits is None:
+            return None
+        return Fix(
+            title="read it once before the loop",
+            safety=Safety.UNSAFE,
+            edits=edits,
+            effects=(Effect.TIMING,),
+            requires=("the loop runs at least once, or the read may be made in vain",),
         )
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from awp_lint.detector.finding import Event, MarkKind, RootCause
+from awp_lint.detector.finding import Event, Fix, MarkKind, RootCause
 from awp_lint.detector.semantics.view import FileView, FunctionView, LoopKind
 from awp_lint.rules.base import Candidate, Rule
 from awp_lint.rules.common import (
@@ -22,6 +23,10 @@ from awp_lint.rules.common import (
 from awp_lint.rules.sync.reads import device_read, is_token_read
 
 _STOP = re.compile(r"(^|_)(eos|eot|stop(ped|ping)?|(un)?finished|done|end(ed)?|pad|alive)(_|s?$)", re.IGNORECASE)
+
+
+if TYPE_CHECKING:
+    from awp_lint.rules.nodemap import Definition
 
 
 class StopCheck(Rule):
@@ -49,8 +54,9 @@ class StopCheck(Rule):
         - A check every k tokens, or of a flag that an asynchronous copy brought.
         """
     safety = """
-        No automatic rewrite: check every k tokens and cut what is too much, copy the flag asynchronously and look at
-        the one of the step before, or test the token that is read anyway.
+        Unsafe: in a counted loop a check that does nothing but `break` is made at every 8th pass, where up to seven
+        passes after the end do no harm. Otherwise a recommendation: copy the flag asynchronously and look at the one
+        of the step before, or test the token that is read anyway.
         """
     references = (
         "https://docs.pytorch.org/docs/stable/notes/cuda.html#asynchronous-execution",
@@ -120,6 +126,12 @@ class StopCheck(Rule):
             mark=MarkKind.STATEMENT,
             covers=tuple(checks),
         )
+
+    def rewrite(self, candidate: Candidate, definition: Definition) -> Fix | None:
+        from awp_lint.rules.sync.branches import stop_check
+
+        branch = definition.view.statement(candidate.node)
+        return stop_check(branch, definition) if isinstance(branch, ast.If) else None
 
 
 def _stop_checks(loop: ast.For | ast.While, view: FunctionView) -> Iterator[ast.expr]:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from awp_lint.detector.finding import Event, RootCause
+from awp_lint.detector.finding import Effect, Event, Fix, RootCause, Safety
 from awp_lint.detector.semantics.view import FileView, FunctionView
 from awp_lint.rules.base import Candidate, Rule
 from awp_lint.rules.common import (
     ancestors,
     assigned_name,
+    callee,
     frequency_reason,
     hot_frequency,
     often,
@@ -20,6 +22,9 @@ from awp_lint.rules.common import (
 )
 from awp_lint.rules.common import reasons as value_reasons
 from awp_lint.rules.sync.reads import device_read
+
+if TYPE_CHECKING:
+    from awp_lint.rules.nodemap import Definition
 
 _SCORES = re.compile(r"(^|_)(logits?|scores?|probs?|probabilities|log_?probs?|lprobs|logprobs)(_|\d|$)", re.IGNORECASE)
 _PICKS = frozenset({
@@ -56,8 +61,10 @@ class CpuSampling(Rule):
         - Host models.
         """
     safety = """
-        No automatic rewrite: sample on the device (`torch.multinomial`, `topk`, `sort`) and read only the ids. The
-        random numbers come from another generator, so sampled text differs for the same seed.
+        Unsafe where nothing random is drawn and only `topk`, `argmax`, `sort`, `softmax` and the like come between
+        the copy and the numbers that Python reads: the copy is dropped, the numbers are read. Sampling gets a
+        recommendation (`torch.multinomial` on the device): its random numbers come from another generator, so sampled
+        text differs for the same seed.
         """
     references = (
         "https://docs.pytorch.org/docs/stable/generated/torch.multinomial.html",
@@ -115,6 +122,64 @@ class CpuSampling(Rule):
             why=(*value_reasons(read.value, read.source), *frequency_reason(frequency)),
             covers=tuple(_same_chain(node, view)),
         )
+
+    def rewrite(self, candidate: Candidate, definition: Definition) -> Fix | None:
+        call = candidate.node
+        assert isinstance(call, ast.Call)
+        if callee(call) not in ("cpu", "to") or not isinstance(call.func, ast.Attribute):
+            return None
+        if callee(call) == "to" and len(call.args) + len(call.keywords) != 1:
+            return None  # a cast as well
+        if not _only_read(call, definition.view, _HOPS):
+            return None
+        return Fix(
+            title=f"pick from `{short(call.func.value, 40)}` on the device",
+            safety=Safety.UNSAFE,
+            edits=(definition.replace(call, definition.text(call.func.value)),),
+            effects=(Effect.NUMERICS, Effect.TIMING),
+            requires=("ties and the last bits may fall differently on the device",),
+        )
+
+
+#: Deterministic calls on the way from scores to what Python reads.
+_ON_THE_WAY = frozenset({"topk", "argmax", "max", "sort", "softmax", "log_softmax", "float", "squeeze", "exp", "log"})
+
+
+def _only_read(node: ast.expr, view: FunctionView, hops: int) -> bool:
+    """Whether everything that becomes of a host tensor is computed without other tensors and then read as numbers."""
+    parent = view.parent(node)
+    if isinstance(parent, ast.Attribute) and parent.value is node:
+        if parent.attr in ("values", "indices"):
+            return _only_read(parent, view, hops)
+        call = view.parent(parent)
+        if not isinstance(call, ast.Call) or call.func is not parent:
+            return parent.attr in ("shape", "dtype")
+        if parent.attr in ("tolist", "item", "numel", "size", "dim"):
+            return True
+        return parent.attr in _ON_THE_WAY and _no_tensors(call, node, view) and _only_read(call, view, hops)
+    if isinstance(parent, ast.Call) and node in parent.args:
+        dotted = view.qualified(parent.func) or ""
+        on_the_way = dotted.startswith("torch.") and dotted.rpartition(".")[2] in _ON_THE_WAY
+        return on_the_way and _no_tensors(parent, node, view) and _only_read(parent, view, hops)
+    if isinstance(parent, ast.Subscript) and parent.value is node:
+        plain = not any(view.value(p).is_tensor for p in ast.walk(parent.slice) if isinstance(p, ast.expr))
+        return plain and _only_read(parent, view, hops)
+    if isinstance(parent, ast.Assign) and parent.value is node and len(parent.targets) == 1 and hops > 0:
+        target = parent.targets[0]
+        names = target.elts if isinstance(target, ast.Tuple) else [target]
+        for name in names:
+            if not isinstance(name, ast.Name) or list(view.assignments(name.id)) != [parent]:
+                return False
+            uses = view.uses(name.id)
+            if any(view.parent(use) is None or not _only_read(use, view, hops - 1) for use in uses):
+                return False
+        return True
+    return False
+
+
+def _no_tensors(call: ast.Call, besides: ast.expr, view: FunctionView) -> bool:
+    parts = [*call.args, *(k.value for k in call.keywords)]
+    return not any(view.value(part).is_tensor for part in parts if part is not besides)
 
 
 def _is_scores(node: ast.expr, view: FunctionView, depth: int) -> bool:
