@@ -1,6 +1,7 @@
 """Synchronising after every step, in several spellings."""
 
 import torch
+from torch.cuda import synchronize
 
 
 class Pipeline:
