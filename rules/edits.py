@@ -125,13 +125,20 @@ def base_name(node: ast.expr) -> str:
             node = node.value
         elif isinstance(node, ast.UnaryOp):
             node = node.operand
-        elif isinstance(node.func, ast.Attribute):
+        elif isinstance(node.func, ast.Attribute) and not _module_name(node.func.value):
             node = node.func.value
         else:
             node = node.args[0] if node.args else node.func
     if isinstance(node, ast.Attribute):
         return node.attr.lstrip("_") or "value"
     return node.id.lstrip("_") or "value" if isinstance(node, ast.Name) else "value"
+
+
+def _module_name(node: ast.expr) -> bool:
+    """``torch``, ``torch.linalg``, ``F``: what a function is taken from, by the usual names."""
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return isinstance(node, ast.Name) and node.id in ("torch", "F", "nn", "np", "numpy", "math")
 
 
 def starts_line(statement: ast.stmt, definition: Definition) -> bool:

@@ -6,8 +6,9 @@ import ast
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from awp_lint.detector.finding import Confidence, Event, RootCause
+from awp_lint.detector.finding import Confidence, Effect, Event, Fix, RootCause, Safety
 from awp_lint.detector.semantics.library import lookup
 from awp_lint.detector.semantics.values import Device, Kind
 from awp_lint.detector.semantics.view import FileView, FunctionView, Level, LoopKind
@@ -25,6 +26,9 @@ from awp_lint.rules.common import (
     sureness,
 )
 from awp_lint.rules.fusion.context import fused_elsewhere
+
+if TYPE_CHECKING:
+    from awp_lint.rules.nodemap import Definition
 
 _LOOPS = (LoopKind.LAYERS, LoopKind.STEPS, LoopKind.TOKENS, LoopKind.EXPERTS, LoopKind.BATCH, LoopKind.ELEMENTS)
 _ROTARY = re.compile(r"(^|_)(rotary(_pos(ition)?)?(_emb(edding)?s?)?|rope|rotary_fn|pos_emb(edding)?)$")
@@ -79,8 +83,9 @@ class InvariantRecompute(Rule):
         - Compiled regions.
         """
     safety = """
-        No automatic rewrite: compute it once before the loop, in the model's `forward`, or in a buffer, and pass it
-        down.
+        Unsafe: what a loop of the same function computes anew moves before the loop; it is then one tensor for all
+        passes, which nobody may write into. Across functions a recommendation: compute it in the model's `forward` or
+        in a buffer, and pass it down.
         """
     references = (
         "huggingface/transformers#34858 rotary tables handed down to the layers",
@@ -155,6 +160,27 @@ class InvariantRecompute(Rule):
             confidence=sureness(view, node, frequency, value),
             frequency=frequency,
             why=(f"the loop writes none of {_inputs(node)}", *frequency_reason(frequency)),
+            data=loop,
+        )
+
+    def rewrite(self, candidate: Candidate, definition: Definition) -> Fix | None:
+        from awp_lint.rules.hoist import hoist
+
+        if not isinstance(candidate.data, ast.AST):
+            return None
+        assert isinstance(candidate.node, ast.expr)
+        edits = hoist(candidate.node, candidate.data, definition)
+        if edits is None:
+            return None
+        return Fix(
+            title="compute it once before the loop",
+            safety=Safety.UNSAFE,
+            edits=edits,
+            effects=(Effect.ALIASING, Effect.TIMING),
+            requires=(
+                "nothing that the loop calls writes into it",
+                "the loop runs at least once, or the work is in vain",
+            ),
         )
 
     def _rotary(self, node: ast.Call, view: FunctionView) -> Iterator[Candidate]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from awp_lint.detector.finding import Confidence, Event, MarkKind, RootCause
+from awp_lint.detector.finding import Confidence, Event, Fix, MarkKind, RootCause
 from awp_lint.detector.semantics.values import Kind
 from awp_lint.detector.semantics.view import FileView, Frequency, FunctionView
 from awp_lint.rules.base import Candidate, Rule
@@ -21,7 +22,10 @@ from awp_lint.rules.common import (
     short,
     sureness,
 )
-from awp_lint.rules.memory.factories import DATA, is_host_device, move
+from awp_lint.rules.memory.factories import DATA, Move, is_host_device, move
+
+if TYPE_CHECKING:
+    from awp_lint.rules.nodemap import Definition
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +33,7 @@ class _Upload:
     made: ast.Call  # torch.tensor(...)
     data: ast.expr
     device: str  # as code, for the message
+    moved: Move | None = None  # where the call only makes the tensor, what moves it
 
 
 class ConstantUpload(Rule):
@@ -60,8 +65,9 @@ class ConstantUpload(Rule):
         - `torch.full((), x, device=...)`: fills on the device, copies nothing.
         """
     safety = """
-        No automatic rewrite: register a buffer or cache one copy a device for constants; for a single number use
-        `torch.full((), x, device=device)` or the Python number itself.
+        Unsafe: a number is filled on the device (`torch.full((), x, device=device)`), a literal is made once for each
+        device by a small function with a cache, which holds where nobody writes into the tensor. Other data get a
+        recommendation.
         """
     references = (
         "huggingface/transformers#20061 a constant made on the device",
@@ -126,7 +132,18 @@ class ConstantUpload(Rule):
                 *frequency_reason(frequency),
             ),
             covers=(upload.made,),
+            data=upload,
         )
+
+    def rewrite(self, candidate: Candidate, definition: Definition) -> Fix | None:
+        from awp_lint.rules.memory.uploads import filled_there, kept_constant
+
+        upload = candidate.data
+        assert isinstance(upload, _Upload)
+        filled = filled_there(upload.made, upload.data, upload.moved, definition)
+        if filled is not None:
+            return filled
+        return kept_constant(upload.made, upload.moved, definition) if _literal(upload.data) else None
 
 
 def _confidence(view: FunctionView, node: ast.Call, frequency: Frequency, sure: bool) -> Confidence:
@@ -153,7 +170,8 @@ def _upload(call: ast.Call, view: FunctionView) -> _Upload | None:
     if argument(moved.made, None, "pin_memory") is not None and argument(call, None, "non_blocking") is not None:
         return None  # pinned and asynchronous: the good form
     device_text = f"{short(moved.like, 30)}.device" if moved.like is not None else '"cuda"'
-    return _Upload(moved.made, data, short(moved.device, 40) if moved.device is not None else device_text)
+    shown = short(moved.device, 40) if moved.device is not None else device_text
+    return _Upload(moved.made, data, shown, moved)
 
 
 def _packed(call: ast.Call, view: FunctionView) -> ast.expr | None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from awp_lint.detector.finding import Confidence, Event, MarkKind, RootCause
+from awp_lint.detector.finding import Confidence, Event, Fix, MarkKind, RootCause
 from awp_lint.detector.semantics.values import Certainty, Device, Kind
 from awp_lint.detector.semantics.view import FileView, FunctionView
 from awp_lint.rules.base import Candidate, Rule
@@ -22,6 +23,9 @@ from awp_lint.rules.common import (
     sureness,
 )
 from awp_lint.rules.memory.factories import RANDOM, host_origins, move
+
+if TYPE_CHECKING:
+    from awp_lint.rules.nodemap import Definition
 
 
 class BlockingCopy(Rule):
@@ -52,8 +56,9 @@ class BlockingCopy(Rule):
         - Tensors that are on the device already: `.to` then returns them as they are.
         """
     safety = """
-        A recommendation only. Pin through the project's own helper where it has one; pinning is refused or useless on
-        MPS and under WSL, and the host must not write the buffer before the copy is done.
+        Unsafe: `.to` and `.cuda` of a host tensor get a pinned source and `non_blocking=True`, on machines that can
+        pin. Use the project's own helper for pinning where it has one; pinning is refused or useless on MPS and under
+        WSL, and a tensor that turns out to be on the device cannot be pinned.
         """
     references = (
         "https://docs.pytorch.org/tutorials/intermediate/pinmem_nonblock.html",
@@ -115,7 +120,14 @@ class BlockingCopy(Rule):
                 *(f"`{text}` is on the host: {r.text} (line {r.line})" for r in view.value(source).reasons[:1]),
                 *frequency_reason(frequency),
             ),
+            data=source,
         )
+
+    def rewrite(self, candidate: Candidate, definition: Definition) -> Fix | None:
+        from awp_lint.rules.memory.uploads import pinned
+
+        assert isinstance(candidate.node, ast.Call) and isinstance(candidate.data, ast.expr)
+        return pinned(candidate.node, candidate.data, definition)
 
 
 def _host_source(call: ast.Call, view: FunctionView) -> ast.expr | None:

@@ -5,13 +5,17 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from awp_lint.detector.finding import Confidence, Event, MarkKind, RootCause
+from awp_lint.detector.finding import Confidence, Event, Fix, MarkKind, RootCause
 from awp_lint.detector.semantics.values import Certainty, Device, Kind
 from awp_lint.detector.semantics.view import FileView, FunctionView
 from awp_lint.rules.base import Candidate, Rule
 from awp_lint.rules.common import ancestors, frequency_reason, often, served_frequency, short, sureness
 from awp_lint.rules.memory.factories import move
+
+if TYPE_CHECKING:
+    from awp_lint.rules.nodemap import Definition
 
 _CASTS = frozenset({"half", "float", "bfloat16", "double"})
 _OFFLOAD = re.compile(
@@ -47,8 +51,9 @@ class MovePerCall(Rule):
         - Offloading on purpose, loading, set-up, tests and training.
         """
     safety = """
-        No automatic rewrite: register the table as a buffer (`persistent=False` keeps checkpoints as they are), or keep
-        one copy a device; move models once at start-up.
+        Unsafe: a table that one method alone reads is replaced by its copy on the device at the first call; types stay
+        as they are, which a buffer would not grant under `model.half()`. Otherwise a recommendation: register a buffer
+        (`persistent=False` keeps checkpoints as they are), or keep one copy a device; move models once at start-up.
         """
     references = (
         "huggingface/diffusers#13406 a rope table copied in every forward",
@@ -88,6 +93,16 @@ class MovePerCall(Rule):
         elif value.is_tensor and value.device is Device.HOST and _kept(receiver):
             yield from _table(node, receiver, view)
 
+    def rewrite(self, candidate: Candidate, definition: Definition) -> Fix | None:
+        from awp_lint.rules.memory.uploads import kept_there
+
+        node = candidate.node
+        assert isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+        moved = move(node, definition.view)
+        if moved is None or definition.view.value(node.func.value).kind is Kind.MODULE:
+            return None
+        return kept_there(node, node.func.value, moved, definition)
+
 
 def _module(node: ast.Call, receiver: ast.expr, view: FunctionView) -> Iterator[Candidate]:
     assert isinstance(node.func, ast.Attribute)
@@ -113,7 +128,7 @@ def _module(node: ast.Call, receiver: ast.expr, view: FunctionView) -> Iterator[
 
 
 def _table(node: ast.Call, receiver: ast.expr, view: FunctionView) -> Iterator[Candidate]:
-    if move(node, view) is None or _stored(node, view):
+    if move(node, view) is None or _stored(node, view) or _replaced(receiver, view):
         return
     frequency = served_frequency(view, node)
     if frequency is None:
@@ -151,6 +166,15 @@ def _kept(node: ast.expr) -> bool:
 
 def _just_made(receiver: ast.expr, view: FunctionView) -> bool:
     return isinstance(receiver, ast.Name) and bool(view.assignments(receiver.id))
+
+
+def _replaced(receiver: ast.expr, view: FunctionView) -> bool:
+    """Whether the function puts something else in the attribute's place: the copy, so that later calls find it."""
+    name = ast.unparse(receiver)
+    return any(
+        isinstance(statement, ast.Assign) and any(ast.unparse(target) == name for target in statement.targets)
+        for statement in view.nodes(ast.Assign)
+    )
 
 
 def _stored(node: ast.Call, view: FunctionView) -> bool:

@@ -1,0 +1,238 @@
+"""Host data that reaches the device without a wait: filled there, kept there, or copied from pinned memory."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from awp_lint.detector.finding import Edit, Effect, Fix, Import, Safety
+from awp_lint.detector.semantics.values import DTypeClass, Kind
+from awp_lint.detector.semantics.view import FunctionView
+from awp_lint.rules.common import assigned_name, callee, method, short
+from awp_lint.rules.edits import fresh_name, insert_before, pure_chain
+from awp_lint.rules.memory.factories import Move
+from awp_lint.rules.nodemap import Definition, first_line
+
+
+def filled_there(made: ast.Call, data: ast.expr, moved: Move | None, definition: Definition) -> Fix | None:
+    """``torch.tensor(number, device=…)`` → ``torch.full((), number, device=…)``: the device fills it itself."""
+    view = definition.view
+    value = view.value(data)
+    if value.kind is not Kind.SCALAR or value.dtype is DTypeClass.UNKNOWN:
+        return None
+    if callee(made) not in ("tensor", "as_tensor") or len(made.args) != 1:
+        return None
+    if any(k.arg not in ("device", "dtype") for k in made.keywords):
+        return None
+    parts = {k.arg: definition.text(k.value) for k in made.keywords}
+    if moved is not None:
+        if moved.device is None or moved.dtype is not None or "device" in parts:
+            return None
+        parts = {"device": definition.text(moved.device), **parts}
+    arguments = ", ".join([f"(), {definition.text(data)}", *(f"{name}={code}" for name, code in parts.items())])
+    return Fix(
+        title=f"fill `{short(data, 30)}` on the device",
+        safety=Safety.UNSAFE,
+        edits=(definition.replace(_place(made, moved), f"{definition.torch_name('torch.full')}({arguments})"),),
+        effects=(Effect.TIMING,),
+        requires=(f"`{short(data, 30)}` is a Python number",),
+    )
+
+
+def kept_constant(made: ast.Call, moved: Move | None, definition: Definition) -> Fix | None:
+    """A literal that is uploaded at every call: make it once for each device, in a function with a cache.
+
+    The function holds the expression as it was, with the device (and a type that is no constant) as parameters.
+    """
+    place, source = _place(made, moved), definition.source
+    if (moved is not None and moved.device is None) or len(made.args) != 1 or not _only_read(place, definition.view):
+        return None
+    passed: dict[str, ast.expr] = {}
+    for keyword in [*made.keywords, *(moved.call.keywords if moved is not None else ())]:
+        if keyword.arg in ("device", "dtype") and keyword.arg not in passed:
+            passed[keyword.arg] = keyword.value
+        elif keyword.arg not in ("non_blocking", "pin_memory") or not isinstance(keyword.value, ast.Constant):
+            return None
+    if moved is not None:
+        positional = [("device", moved.device), ("dtype", moved.dtype)]
+        for name, node in positional:
+            if node is not None and passed.setdefault(name, node) is not node:
+                return None
+        if len(moved.call.args) > sum(node in moved.call.args for _, node in positional if node is not None):
+            return None
+    if "device" not in passed:
+        return None
+    if "dtype" in passed and (definition.view.qualified(passed["dtype"]) or "").startswith("torch."):
+        del passed["dtype"]  # a constant
+    code, shift = definition.text(place), definition.range(place)[0]
+    for name, node in sorted(passed.items(), key=lambda item: -definition.range(item[1])[0]):
+        start, end = definition.range(node)
+        code = code[: start - shift] + name + code[end - shift :]
+    place_of = _above_definition(definition)
+    if place_of is None or "\n" in code:
+        return None
+    name = fresh_name(f"_{(assigned_name(definition.view, place) or 'constant').lstrip('_')}_on", definition)
+    names = sorted(passed)  # device before dtype
+    lines = ["@functools.cache", f"def {name}({', '.join(names)}):", f"    return {code}", "", ""]
+    values = ", ".join(definition.text(passed[n]) for n in names)
+    return Fix(
+        title=f"make `{short(made.args[0], 30)}` once for each device",
+        safety=Safety.UNSAFE,
+        edits=(
+            Edit(place_of, place_of, "".join(line + source.newline for line in lines)),
+            definition.replace(place, f"{name}({values})"),
+        ),
+        imports=(Import("functools"),),
+        effects=(Effect.MEMORY, Effect.ALIASING),
+        requires=("nobody writes into the tensor, or needs gradients through it",),
+    )
+
+
+def _place(made: ast.Call, moved: Move | None) -> ast.Call:
+    return moved.call if moved is not None else made
+
+
+def pinned(call: ast.Call, source: ast.expr, definition: Definition) -> Fix | None:
+    """``x.to(device)`` of a host tensor → pinned and asynchronous, on machines that can pin."""
+    if definition.file.target.device not in ("cuda", "rocm"):
+        return None
+    found = method(call)
+    if found is None or any(k.arg == "non_blocking" for k in call.keywords) or found[1] == "copy_":
+        return None
+    cuda = definition.torch_name("torch.cuda")
+    code = definition.text(source)
+    if "\n" in code:
+        return None
+    atom = isinstance(source, ast.Name | ast.Attribute | ast.Call | ast.Subscript)
+    pinning = f"{code if atom else f'({code})'}.pin_memory() if {cuda}.is_available() else {code}"
+    start, end = definition.range(source)
+    text = definition.source.text
+    bracketed = (
+        text[:start].rstrip().endswith("(") and text[end:].lstrip().startswith(")") and not _is_argument(start, text)
+    )
+    close = definition.range(call)[1] - 1
+    arguments = text[definition.range(call.func)[1] : close].strip()
+    if text[close] != ")" or not arguments.startswith("("):
+        return None
+    comma = "" if arguments == "(" else " " if arguments.endswith(",") else ", "
+    if "\n" in arguments:
+        return None
+    return Fix(
+        title=f"pin `{short(source, 30)}` and copy it without waiting",
+        safety=Safety.UNSAFE,
+        edits=(
+            Edit(start, end, pinning if bracketed else f"({pinning})"),
+            Edit(close, close, f"{comma}non_blocking=True"),
+        ),
+        effects=(Effect.TIMING, Effect.MEMORY),
+        requires=(f"`{short(source, 30)}` is on the host whenever this runs, and pinning works (not on WSL)",),
+    )
+
+
+def _is_argument(start: int, text: str) -> bool:
+    """Whether the bracket before an offset opens a call's arguments."""
+    before = text[:start].rstrip()[:-1].rstrip()
+    return bool(before) and (before[-1].isalnum() or before[-1] in "_])")
+
+
+def kept_there(call: ast.Call, receiver: ast.expr, moved: Move, definition: Definition) -> Fix | None:
+    """A table in ``self.x`` that one method copies at every call: keep the copy in its place."""
+    view = definition.view
+    if not (
+        isinstance(receiver, ast.Attribute) and isinstance(receiver.value, ast.Name) and receiver.value.id == "self"
+    ):
+        return None
+    device = moved.device
+    if device is None or not pure_chain(device):
+        return None
+    holder = _class_of(definition)
+    if holder is None or not _read_here_only(holder, receiver.attr, view):
+        return None
+    if re.search(r"register_buffer", _comments(definition, holder), re.IGNORECASE):
+        return None  # somebody says why it is no buffer; what else holds is not for us to know
+    name, where = definition.text(receiver), definition.text(device)
+    statement = view.statement(call)
+    lines = [f"if {name}.device != {where}:", f"    {name} = {name}.to({where})"]
+    above = insert_before(statement, lines, definition)
+    if above is None or isinstance(statement, ast.While | ast.For | ast.FunctionDef):
+        return None
+    return Fix(
+        title=f"keep `{name}` on the device after the first copy",
+        safety=Safety.UNSAFE,
+        edits=(above,),
+        effects=(Effect.MEMORY,),
+        requires=("the object serves one device at a time",),
+    )
+
+
+def _class_of(definition: Definition) -> ast.ClassDef | None:
+    from awp_lint.rules.fusion.context import class_node
+
+    return class_node(definition.view, definition.file)
+
+
+def _read_here_only(holder: ast.ClassDef, attribute: str, view: FunctionView) -> bool:
+    """Whether only this method reads ``self.attribute``, and a constructor alone writes it."""
+    for method_node in holder.body:
+        if not isinstance(method_node, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        for part in ast.walk(method_node):
+            if not (isinstance(part, ast.Attribute) and part.attr == attribute):
+                continue
+            if isinstance(part.ctx, ast.Load):
+                if method_node is not view.node:
+                    return False
+            elif method_node.name != "__init__":
+                return False
+    return True
+
+
+def _comments(definition: Definition, holder: ast.ClassDef) -> str:
+    source = definition.source
+    last = holder.end_lineno or holder.lineno
+    end = source.line_starts[last] if last < len(source.line_starts) else len(source.text)
+    text = source.text[source.line_starts[holder.lineno - 1] : end]
+    return "\n".join(line for line in text.split("\n") if "#" in line)
+
+
+def _only_read(node: ast.expr, view: FunctionView) -> bool:
+    """Whether nobody writes into a tensor in place, as far as its own name tells, or keeps it."""
+    name = assigned_name(view, node)
+    if name is None:
+        parent = view.parent(node)
+        return isinstance(parent, ast.BinOp | ast.Subscript | ast.Call | ast.Attribute) and not (
+            isinstance(parent, ast.Attribute) and parent.attr.endswith("_")
+        )
+    for use in view.uses(name):
+        parent = view.parent(use)
+        if parent is None or isinstance(parent, ast.Return | ast.AugAssign | ast.Yield | ast.Assign):
+            return False
+        if isinstance(parent, ast.Subscript) and parent.value is use and not isinstance(parent.ctx, ast.Load):
+            return False
+        if isinstance(parent, ast.Attribute) and parent.attr.endswith("_") and not parent.attr.endswith("__"):
+            return False
+        if isinstance(parent, ast.keyword) and parent.arg == "out":
+            return False
+    return not any(isinstance(statement, ast.AugAssign) for statement in view.assignments(name))
+
+
+def _above_definition(definition: Definition) -> int | None:
+    """The offset of the line above the top-level definition around the view, comments that belong to it included."""
+    node, source = definition.view.node, definition.source
+    if isinstance(node, ast.Module):
+        return None
+    top = next(
+        (
+            statement
+            for statement in definition.file.tree.body
+            if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+            and statement.lineno <= node.lineno <= (statement.end_lineno or 0)
+        ),
+        None,
+    )
+    if top is None:
+        return None
+    line = first_line(top)
+    while line > 1 and source.line_text(line - 1).startswith("#"):
+        line -= 1
+    return source.line_starts[line - 1]
