@@ -7,6 +7,7 @@ else runs. We receive SIGINT and SIGTERM, ask the agents to end their windows, a
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -14,9 +15,10 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import awp_lint
 from awp_lint.detector.profiling import agent, reader
@@ -56,6 +58,9 @@ class RunOptions:
     load_body: Sequence[str] | None = None  # JSON or @FILE
     env: Mapping[str, str] | None = None
     say: Callable[[str], None] = lambda line: None
+    streams: str | None = None  # a folder: the program's output goes to files in it, and its input is empty
+    until_done: bool = False  # stop the program once its agents have done their task
+    limit: float | None = None  # from its start; a program that is still up then is stopped
 
     def care(self) -> Care:
         """What the run is to be watched for. Raises :class:`UsageError` for addresses and bodies that are none."""
@@ -70,6 +75,8 @@ class RunOptions:
             load_url=self.load_url,
             load=load_of(self.load, http),
             say=self.say,
+            until_done=self.until_done,
+            limit=self.limit,
         )
 
 
@@ -117,7 +124,7 @@ def run_profiled(command: Sequence[str], plan: Plan, options: RunOptions | None 
     env = environment(os.environ if options.env is None else options.env, folder)
     care = options.care()
     started = time.time_ns()
-    outcome = _Child(command, env).follow(folder, care)
+    outcome = _Child(command, env, options.streams).follow(folder, care)
     session = reader.read_session(folder, tuple(command), plan.marks, outcome.exit_code, started, time.time_ns())
     session.notes = (*outcome.notes, *session.notes)
     session.stopped, session.load = outcome.stopped, outcome.load
@@ -127,7 +134,7 @@ def run_profiled(command: Sequence[str], plan: Plan, options: RunOptions | None 
 class _Child:
     """The running command, and our own handlers of the signals that somebody may send us meanwhile."""
 
-    def __init__(self, command: Sequence[str], env: Mapping[str, str]) -> None:
+    def __init__(self, command: Sequence[str], env: Mapping[str, str], streams: str | None = None) -> None:
         self.pending: list[int] = []
         self.previous = {
             number: signal.getsignal(number)
@@ -138,7 +145,8 @@ class _Child:
             signal.signal(number, self._received)
         try:
             # Descriptors that we did not open pass through, as they would from a shell.
-            self.process = subprocess.Popen(list(command), env=dict(env), close_fds=False)
+            with _redirected(streams) as redirected:
+                self.process = subprocess.Popen(list(command), env=dict(env), close_fds=False, **redirected)
         except OSError as fault:
             self._restore()
             raise LaunchError(start_error(command, fault)) from fault
@@ -156,6 +164,17 @@ class _Child:
             return Supervisor(self.process, folder, care, self.pending).follow()
         finally:
             self._restore()
+
+
+@contextlib.contextmanager
+def _redirected(folder: str | None) -> Iterator[dict[str, Any]]:
+    """Arguments for the child's standard streams: files ``stdout`` and ``stderr`` in ``folder``, or ours."""
+    if folder is None:
+        yield {}
+        return
+    with contextlib.ExitStack() as stack:
+        output, errors = (stack.enter_context(open(Path(folder) / name, "wb")) for name in ("stdout", "stderr"))
+        yield {"stdin": subprocess.DEVNULL, "stdout": output, "stderr": errors}
 
 
 def start_error(command: Sequence[str], fault: OSError) -> str:

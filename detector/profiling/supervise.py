@@ -22,6 +22,7 @@ from awp_lint.detector.profiling import reader, ready, stopping
 from awp_lint.detector.profiling.load import Load
 
 DURATION = 60.0  # s of windows, by default
+OVERDUE = "its time is over"
 _PATIENCE = 5.0  # s before a wait is worth a line
 _CLOSING = 5.0  # s for the agents to end their windows
 _SETTLED = 1.0  # s after all schedules are done, before a server is stopped
@@ -38,6 +39,8 @@ class Care:
     load_url: str | None = None  # where our own load goes
     load: Load | None = None
     say: Callable[[str], None] = lambda line: None
+    until_done: bool = False  # the program is stopped once its agents have done their task
+    limit: float | None = None  # from its start
 
     @property
     def serves(self) -> bool:
@@ -65,7 +68,7 @@ class Supervisor:
         self.outcome = Outcome()
         self.pending = pending
         self.phases = Phases(folder)
-        self._began = time.monotonic()
+        self._began = self._launched = time.monotonic()
         self._step: Callable[[float], str] = self._await_ready if care.serves else self._await_work
         self._probe = ready.probe(care.ready_url, care.ready_port, care.load_url, process.pid)
         self._probed = 0.0
@@ -78,7 +81,7 @@ class Supervisor:
         try:
             while self._code() is None:
                 interrupted = self._pass_on()
-                why = "interrupted" if interrupted else self._step(time.monotonic())
+                why = "interrupted" if interrupted else self._over() or self._step(time.monotonic())
                 if why:
                     self._stop(why, interrupted)
                     break
@@ -90,6 +93,13 @@ class Supervisor:
                 self.outcome.load = load.summary()
                 self._note(load.note())
         return self.outcome
+
+    def _over(self) -> str:
+        """Why a run with a task of its own is to be stopped."""
+        care = self.care
+        if care.limit is not None and time.monotonic() > self._launched + care.limit:
+            return OVERDUE
+        return "its agents are done" if care.until_done and self.phases.all_done() else ""
 
     # -- steps: each returns why the program is to be stopped, "" to go on --
 

@@ -3,8 +3,8 @@
 A *round* holds one time per unit for each of the arms A, A′ and B, taken shortly after each other in random order. A
 and A′ are the same code, so that A against A′ shows what the machine makes of no change at all. Host times drift by
 factors, so everything is relative to its own round; the effect of B is ``((a + a′)/2 − b) / mean(a, a′, b)``, which has
-the expectation 0 for equal arms whatever the noise (the three are exchangeable), and is solved for the saving afterwards.
-A logarithm of the mean of two against one of one would not be: with 20 % of noise it invents a saving of one percent.
+the expectation 0 for equal arms whatever the noise (the three are exchangeable), and is solved for the saving then. A
+logarithm of the mean of two against one of one would not be: with 20 % of noise it invents a saving of one percent.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ def judge(effect: Effect, seconds: float, processes: bool = False) -> Judged:
         return Judged(VerificationVerdict.VERIFIED, f"above {threshold:.1f} % with 95 % certainty")
     if saving.high < -threshold:
         return Judged(VerificationVerdict.REGRESSION, f"slower by more than {threshold:.1f} %")
-    if -RESOLUTION <= saving.low and saving.high <= RESOLUTION:
+    if saving.low >= -RESOLUTION and saving.high <= RESOLUTION:
         return Judged(VerificationVerdict.NO_EFFECT, f"inside ±{RESOLUTION:g} %")
     return Judged(
         VerificationVerdict.NOT_RESOLVED,

@@ -30,6 +30,7 @@ from awp_lint.detector.verification.agent.versions import Misfit, Target, bind_i
 
 _WARM_LIMIT = 30.0  # s
 _LOOK_LIMIT = 12.0  # s for comparisons
+_COMPARE_LIMIT = 60.0  # s for a comparison that is under way
 _LOOK_UNITS = 24  # units that are watched at least, for the calls in each
 _SEVERAL = 0.2  # calls a unit below which the function's own calls are the units
 _PIECE = 0.05
@@ -47,11 +48,13 @@ class Prover:
         self.record.born()
         self.plan = Plan(session)
         self.task = Task(session)
+        self.plan.names |= {os.path.basename(path) for path in self.task.files}
         self.state = ProofState(self.record, self.plan, self.task, self.begin)
         self.backend = Overlay(self.state)
         self.pace = Pace(self.state)
         self.results: dict[str, Any] = {"route": self.task.route, "arm": self.task.arm, "notes": []}
         self.runs: Runs | None = None
+        self.gate: Gate | None = None
         self.targets: list[Target] = []
         self._bell = allocate_lock()
         self._bell.acquire()
@@ -161,8 +164,9 @@ class Prover:
     def _prove(self) -> None:
         self._find()
         gate, calls, units = self._look()
-        by_calls = self.task.calls or units == 0 or (0 < calls < _SEVERAL * units)
-        self.results.update(calls=calls, units=units, by_calls=by_calls)
+        rare = not gate.encloses and calls < _SEVERAL * units
+        by_calls = self.task.calls or units == 0 or rare
+        self.results.update(calls=calls, units=units, by_calls=by_calls, unit="call" if by_calls else "")
         if not calls or any(c.found for looked in gate.looked for c in looked.compared):
             return
         self._enter("windows")
@@ -210,12 +214,15 @@ class Prover:
             self.results["notes"].append("several ranks: calls are not compared in the process")
         gate = Gate(self.targets, allowed, device(), compares, lambda text: self.record.error(text))
         before = self.pace.units()
+        self.gate = gate
         gate.shut()
+        self.state.watch = gate.unit
         began = perf_counter()
         try:
-            while perf_counter() < began + max(_LOOK_LIMIT, self.task.seconds / 4):
+            while gate.comparing or perf_counter() < began + max(_LOOK_LIMIT, self.task.seconds / 4):
                 self._wait(_PIECE)
-                self.results["equality"] = [_equality(looked) for looked in gate.looked]
+                if gate.comparing and perf_counter() < began + _COMPARE_LIMIT:
+                    continue
                 seen = sum(looked.calls for looked in gate.looked)
                 units = self.pace.units() - before
                 found = any(c.found for looked in gate.looked for c in looked.compared)
@@ -224,8 +231,8 @@ class Prover:
                 if seen and not self.pace.ticking() and gate.enough():
                     break
         finally:
+            self.state.watch = None
             gate.open()
-            self.results["equality"] = [_equality(looked) for looked in gate.looked]
             self._save()
         return gate, sum(looked.calls for looked in gate.looked), self.pace.units() - before
 
@@ -279,6 +286,9 @@ class Prover:
 
     def _save(self) -> None:
         runs = self.runs
+        self.results["overlaid"] = self.state.overlaid
+        if self.gate is not None:
+            self.results["equality"] = [_equality(looked) for looked in self.gate.looked]
         if runs is not None:
             self.results.update(
                 rounds=[[r["A"], r["A2"], r["B"]] for r in runs.rounds],

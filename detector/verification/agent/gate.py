@@ -58,6 +58,9 @@ class Gate:
         self.compares = compares
         self.note = note
         self.seconds = 0.0
+        self.comparing = False
+        self.encloses = False  # an edited function was on the stack as a unit began
+        self._codes = {id(code) for target in targets for code in (target.codes["A"], *target.own)}
         self._busy = allocate_lock()
         self._here = _local()
         self._bases: list[tuple[FunctionType, Looked]] = []
@@ -89,13 +92,24 @@ class Gate:
             return versions[arm](*args, **kwargs)
         looked.calls += 1
         if self.compares and self._wanted(looked, args, kwargs) and self._busy.acquire(False):
+            self.comparing = True
             try:
                 self._look(looked, versions, args, kwargs)
             except Exception as fault:
                 self.note("a call could not be compared: %s: %s" % (type(fault).__name__, fault))
             finally:
+                self.comparing = False
                 self._busy.release()
-        return versions["A"](*args, **kwargs)
+        return versions["own"](*args, **kwargs)
+
+    def unit(self, mark: int) -> None:
+        """A unit begins, in the calling thread: is an edited function under way?"""
+        frame: Any = None if self.encloses else sys._getframe(1)
+        while frame is not None:
+            if id(frame.f_code) in self._codes:
+                self.encloses = True
+                return
+            frame = frame.f_back
 
     def _wanted(self, looked: Looked, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         if looked.full() or self.seconds > _SECONDS:

@@ -24,6 +24,7 @@ class ProofState(State):
     def __init__(self, record: Record, plan: Plan, task: Task, wake: Callable[[], None]) -> None:
         self.task = task
         self.watch: Callable[[int], None] | None = None
+        self.overlaid: dict[str, bool] = {}  # files of the task that were loaded → whether through us
         super().__init__(record, plan, wake, lambda: None)
 
     def marks_of(self, filename: str) -> bool | list[AgentMark]:
@@ -78,5 +79,5 @@ class Overlay(Compiled):
         """The code of a file, or None where it must be loaded as it is: then nothing is proven of it."""
         code = super().compile(path, filename, marks, main)
         if self.proof.file_of(path) is not None:
-            self.proof.record.facts.setdefault("overlaid", {})[path] = code is not None
+            self.proof.overlaid[path] = code is not None
         return code

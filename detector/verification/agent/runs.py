@@ -3,8 +3,8 @@
 A round is a run of each arm, A, A′ and B, in random order; each switch exchanges code objects, A against A′ too, so
 that no arm pays for the exchange alone. How a run is timed depends on the device:
 
-*single*  where nothing is under way at the end of a unit (always on a CPU): a few neighbouring units, the first one
-          after a switch left out; pauses and units that a new request falls into are left out too.
+*single*  where nothing is under way at the end of a unit (always on a CPU): one unit or a few neighbours; of short
+          units the first one after a switch is left out, and so are pauses and units that a request begins in.
 *queued*  where the device lags behind the host: a run of K units and one of 4K, the device drained only before and
           after each, so that what overlaps may overlap, and what a run costs once cancels out.
 
@@ -26,6 +26,7 @@ from awp_lint.detector.verification.agent.versions import ARMS, Target
 
 _PAUSE = 5.0  # times the median: a pause between requests, not work
 _RUN_NS = 10e6  # a single run's units take about as long, or are two
+_SHORT_NS = 4e6  # units below pay for a switch noticeably
 _LONG_NS = 50e6  # K units take about as long, or are four
 _MOST_UNITS = 200  # in a run
 _KEPT = 4000  # unit times that are kept of each arm
@@ -49,7 +50,8 @@ class Runs:
         self._by_id = {id(code): arm for target in targets for arm, code in target.codes.items()}
         self.encloses = False  # an edited function is on the stack at a tick
         self.queued = False
-        self.units = max(2, min(_MOST_UNITS, int(_RUN_NS / max(unit_ns, 1.0))))
+        self.units = max(1, min(_MOST_UNITS, int(_RUN_NS / max(unit_ns, 1.0))))
+        self.drops = unit_ns < _SHORT_NS  # the first unit after a switch
         self.short = max(4, min(_MOST_UNITS, int(_LONG_NS / max(unit_ns, 1.0))))
         self.rounds: list[dict[str, float]] = []
         self.kept: dict[str, list[float]] = {arm: [] for arm in ARMS}
@@ -143,11 +145,11 @@ class Runs:
         if arm != before:
             if before and self._times:
                 self._close(before, _middle(self._times))
-            self._times, self._fresh, self._arm = [], True, arm
+            self._times, self._fresh, self._arm = [], self.drops, arm
         elif arm == self.installed and len(self._times) >= self.units:
             if not self.encloses:
                 self._close(arm, _middle(self._times))
-                self._times, self._fresh = [], True
+                self._times, self._fresh = [], self.drops
             if not self.done:
                 self._next()
             if not self.encloses:

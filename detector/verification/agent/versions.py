@@ -41,11 +41,11 @@ class Target:
             function.__code__ = code
 
     def callables(self, function: FunctionType) -> dict[str, FunctionType]:
-        """Functions that are like ``function`` but for their code: of the original and of the patched version."""
+        """Functions like ``function`` with other code: A and B without ticks, and ``own``, the original with them."""
         made = {}
-        for arm in ("A", "B"):
+        for arm, code in (("A", self.plain["A"]), ("B", self.plain["B"]), ("own", self.codes["A"])):
             copy = FunctionType(
-                self.plain[arm], function.__globals__, function.__name__, function.__defaults__, function.__closure__
+                code, function.__globals__, function.__name__, function.__defaults__, function.__closure__
             )
             copy.__kwdefaults__ = function.__kwdefaults__
             copy.__dict__.update(function.__dict__)

@@ -1,0 +1,238 @@
+"""One launch of the user's program for a proof, and what its processes left."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import itertools
+import json
+import os
+import shutil
+import struct
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from awp_lint.detector.profiling.launch import Plan, RunOptions, run_profiled
+from awp_lint.detector.profiling.session import PlannedMark
+from awp_lint.detector.verification.overlay import PatchTrial, moved
+
+_RECORD = struct.Struct("=QII")
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a launch is for. ``seconds``: to be measured; ``limit``: for the whole launch.
+
+    ``compare``: look at calls too. ``allowed``: what the patches declare that they may change.
+    """
+
+    route: str
+    arm: str
+    seconds: float
+    limit: float
+    seed: int
+    compare: bool = True
+    calls: bool = False
+    allowed: Mapping[str, bool] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Launched:
+    """What came of a launch. ``proofs``: ``proof.json`` of each process that had a part, ``output``: its standard
+    output's digest and its size, ``units``: times per unit in ns of the busiest unit loop after warm-up, by process."""
+
+    exit_code: int | None
+    stopped: str
+    seconds: float
+    proofs: tuple[dict[str, Any], ...]
+    output: str
+    output_bytes: int
+    errors: str  # the last lines of its standard error
+    units: tuple[tuple[float, ...], ...]
+    faults: tuple[str, ...]  # of ours, recorded by the agents
+
+    @property
+    def ended(self) -> bool:
+        """Whether the program came to its own end."""
+        return not self.stopped
+
+
+class Launcher:
+    """Launches one command again and again, its standard streams apart."""
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        units: Sequence[PlannedMark],
+        options: Mapping[str, Any],
+        say: Callable[[str], None],
+    ) -> None:
+        self.command = tuple(command)
+        self.units = tuple(units)
+        self.options = dict(options)
+        self.say = say
+        self.interrupted = False
+
+    def launch(self, trial: PatchTrial, request: Request) -> Launched:
+        """Run the command once. Raises :class:`~awp_lint.detector.profiling.launch.LaunchError`."""
+        folder = Path(tempfile.mkdtemp(prefix="awp-lint-"))
+        try:
+            write_task(folder, trial, request, self.units)
+            return self._run(folder, trial, request)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def _run(self, folder: Path, trial: PatchTrial, request: Request) -> Launched:
+        known = ("max_wait", "ready_url", "ready_port", "load", "load_url", "rate", "load_body")
+        given = {name: self.options[name] for name in known if self.options.get(name) is not None}
+        streams = folder / "streams"
+        streams.mkdir()
+        digests = {file.path: hashlib.sha256(file.before).hexdigest() for file in trial.files}
+        for mark in self.units:
+            with contextlib.suppress(OSError):
+                digests.setdefault(mark.path, hashlib.sha256(Path(mark.path).read_bytes()).hexdigest())
+        options = RunOptions(
+            **given,
+            directory=str(folder),
+            duration=2 * request.limit,
+            streams=str(streams),
+            until_done=True,
+            limit=request.limit,
+            env=_environment(),
+        )
+        began = time.monotonic()
+        session = run_profiled(self.command, Plan(self.units, digests), options)
+        if session.stopped == "interrupted":
+            self.interrupted = True
+        processes = sorted(folder.glob("p*.*"))
+        proofs = tuple(proof for place in processes if (proof := _json(place / "proof.json")))
+        return Launched(
+            session.exit_code,
+            session.stopped,
+            time.monotonic() - began,
+            proofs,
+            _digest(streams / "stdout"),
+            (streams / "stdout").stat().st_size,
+            _tail(streams / "stderr"),
+            tuple(times for place in processes if (times := unit_times(place, self.units))),
+            tuple(error for process in session.processes for error in process.errors),
+        )
+
+
+def _environment() -> dict[str, str]:
+    """Ours, without what would choose another way to set marks."""
+    return {name: value for name, value in os.environ.items() if name != "AWP_LINT_AGENT_BACKEND"}
+
+
+def write_task(folder: Path, trial: PatchTrial, request: Request, units: Sequence[PlannedMark]) -> None:
+    """Write ``task.json`` and the two texts of each file into the session's folder."""
+    files = []
+    for number, file in enumerate(trial.files):
+        texts = {"before": file.before, "after": file.after}
+        names = {}
+        for kind, text in texts.items():
+            names[kind] = f"{kind}-{number}.txt"
+            (folder / names[kind]).write_bytes(text)
+        own = [mark for mark in units if mark.path == file.path]
+        placed = moved(own, *(text.decode("utf-8", "replace") for text in texts.values()))
+        files.append(
+            {
+                "path": file.path,
+                "digest": hashlib.sha256(file.before).hexdigest(),
+                **names,
+                "functions": [{"names": f.names, "ordinal": f.ordinal} for f in file.touched.functions],
+                "imports": [{"module": i.module, "name": i.name, "bound": i.bound} for i in file.touched.imports],
+                "marks": [_mark(planned) for planned in placed],
+            }
+        )
+    task = {
+        "route": request.route,
+        "arm": request.arm,
+        "seconds": request.seconds,
+        "seed": request.seed,
+        "compare": request.compare,
+        "calls": request.calls,
+        "allowed": dict(request.allowed),
+        "files": files,
+    }
+    (folder / "task.json").write_text(json.dumps(task), encoding="utf-8")
+
+
+def _mark(planned: PlannedMark) -> dict[str, Any]:
+    mark = planned.mark
+    return {
+        "index": planned.index, "path": planned.path, "module": planned.module, "kind": mark.kind.value,
+        "line": mark.line, "column": mark.column, "end_line": mark.end_line, "end_column": mark.end_column,
+        "function": mark.function, "function_line": mark.function_line, "unit": planned.unit,
+    }  # fmt: skip
+
+
+def unit_times(place: Path, units: Sequence[PlannedMark]) -> tuple[float, ...]:
+    """Times between the ticks of a process's busiest unit loop, in ns, from the end of its warm-up on.
+
+    Pauses (five times the median) and what a new request begins in are left out.
+    """
+    try:
+        raw = (place / "ticks.ring").read_bytes()
+    except OSError:
+        return ()
+    proof = _json(place / "proof.json") or {}
+    warm = int(proof.get("warm_ns") or 0)
+    kinds = {mark.index: mark.unit for mark in units}
+    times: dict[int, list[int]] = {}
+    used = -(-len(raw.rstrip(b"\0")) // _RECORD.size) * _RECORD.size
+    for now, _, code in _RECORD.iter_unpack(raw[: min(used, len(raw) - len(raw) % _RECORD.size)]):
+        if now and code >> 1 in kinds:
+            times.setdefault(code >> 1, []).append(now)
+    steps = {mark: ticks for mark, ticks in times.items() if kinds[mark] == "step"}
+    paced = steps or times
+    if not paced:
+        return ()
+    pace = max(paced, key=lambda mark: len(paced[mark]))
+    ticks = sorted(paced[pace])
+    requests = sorted(
+        now for mark, found in times.items() if kinds[mark] == "request" and mark != pace for now in found
+    )
+    late = [now for now in ticks if now >= warm] if warm else ticks[len(ticks) // 5 :]
+    return _without_pauses(late, requests)
+
+
+def _without_pauses(ticks: Sequence[int], requests: Sequence[int]) -> tuple[float, ...]:
+    import bisect
+
+    lengths = [
+        float(end - start)
+        for start, end in itertools.pairwise(ticks)
+        if bisect.bisect_left(requests, start) == bisect.bisect_left(requests, end)
+    ]
+    if not lengths:
+        return ()
+    middle = sorted(lengths)[len(lengths) // 2]
+    return tuple(length for length in lengths if length <= 5 * middle)
+
+
+def _json(path: Path) -> dict[str, Any] | None:
+    try:
+        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return found
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _tail(path: Path) -> str:
+    lines = path.read_text(encoding="utf-8", errors="replace").strip().split("\n")
+    return "\n".join(lines[-4:])
+
+
+def say(line: str) -> None:
+    """A line of progress on standard error."""
+    print(f"awp-lint: {line}", file=sys.stderr, flush=True)

@@ -1,0 +1,53 @@
+"""From findings to what is to be proven: one trial a patch, and one for several together."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+
+from awp_lint.detector.finding import Finding, Safety, Verdict
+from awp_lint.detector.profiling.run import module_of
+from awp_lint.detector.project.source import Source
+from awp_lint.detector.verification.overlay import FileOverlay, PatchTrial, touched
+from awp_lint.patches.plan import FilePatch, plan_file
+
+_HOPELESS = (Verdict.NOT_REACHED, Verdict.REFUTED)
+
+
+def provable(findings: Sequence[Finding], only: Sequence[str] = ()) -> list[Finding]:
+    """The findings whose patch can be tried, best first: those that have one of ours, in the project, not refuted."""
+    return [
+        f
+        for f in findings
+        if f.fix is not None
+        and f.fix.edits
+        and f.fix.safety is not Safety.MANUAL
+        and f.suppressed is None
+        and f.origin == "project"
+        and f.cell is None
+        and (not only or any(f.rule.startswith(prefix) for prefix in only))
+    ]
+
+
+def hopeless(finding: Finding) -> bool:
+    """Whether the run has shown that the patch cannot matter there."""
+    return finding.evidence is not None and finding.evidence.verdict in _HOPELESS
+
+
+def trial_of(findings: Sequence[Finding], read: Callable[[str], Source], name: str) -> PatchTrial:
+    """The trial of all these patches together; a patch that clashes with a better one is left out.
+
+    Raises :class:`ValueError` and :class:`SyntaxError` where a rewrite is no valid text.
+    """
+    by_path: dict[str, list[Finding]] = {}
+    for finding in findings:
+        by_path.setdefault(finding.path, []).append(finding)
+    patches = [plan_file(read(path), group) for path, group in by_path.items()]
+    applied = tuple(f for patch in patches for f in patch.applied)
+    return PatchTrial(name, applied, tuple(_overlay(patch) for patch in patches))
+
+
+def _overlay(patch: FilePatch) -> FileOverlay:
+    path = os.path.realpath(patch.source.path)
+    after = patch.source.encode(patch.after)
+    return FileOverlay(path, module_of(path), patch.source.raw, after, touched(patch.source.text, patch.after))
