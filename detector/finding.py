@@ -139,8 +139,21 @@ class Import:
 
 
 @dataclass(frozen=True, slots=True)
+class FileChange:
+    """What a fix does to a file other than the finding's: edits and imports, or ``created``, the text of a new file."""
+
+    path: str
+    edits: tuple[Edit, ...] = ()
+    imports: tuple[Import, ...] = ()
+    created: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Fix:
-    """A rewrite as plain data: edits of the finding's file that do not overlap. ``patches`` fills in ``diff``."""
+    """A rewrite as plain data: edits of the finding's file that do not overlap, and what it does to other files.
+
+    All of it is applied or nothing. ``patches`` fills in ``diff``.
+    """
 
     title: str
     safety: Safety
@@ -149,6 +162,7 @@ class Fix:
     effects: tuple[Effect, ...] = ()
     requires: tuple[str, ...] = ()
     diff: str = ""
+    others: tuple[FileChange, ...] = ()
 
 
 class Verdict(enum.Enum):

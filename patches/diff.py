@@ -21,9 +21,14 @@ def diff_path(path: str) -> str:
 
 
 def unified_diff(
-    path: str, before: str, after: str, label: Callable[[int, int], str] | None = None, context: int = 3
+    path: str,
+    before: str,
+    after: str,
+    label: Callable[[int, int], str] | None = None,
+    context: int = 3,
+    created: bool = False,
 ) -> str:
-    """The diff of one file, or "" when nothing changes.
+    """The diff of one file, or "" when nothing changes; ``created`` for a file that does not exist before.
 
     ``label(first, last)`` gives the words behind the second ``@@`` for a hunk that changes the 1-based lines
     ``first`` … ``last`` of ``before``.
@@ -31,7 +36,7 @@ def unified_diff(
     if before == after:
         return ""
     old, new = git_lines(before), git_lines(after)
-    out = [f"--- a/{diff_path(path)}\n", f"+++ b/{diff_path(path)}\n"]
+    out = ["--- /dev/null\n" if created else f"--- a/{diff_path(path)}\n", f"+++ b/{diff_path(path)}\n"]
     for group in difflib.SequenceMatcher(None, old, new, autojunk=False).get_grouped_opcodes(context):
         first, last = group[0], group[-1]
         changed = [op for op in group if op[0] != "equal"]

@@ -1,7 +1,7 @@
 """From ranked findings to per-file results: which fixes apply together, the new text, the diff.
 
-Fixes of one file are taken in rank order; one that touches an accepted fix is left for the next pass (``--fix`` runs
-passes until nothing changes). A fix is taken whole or not at all.
+Fixes are taken in rank order; one that touches an accepted fix is left for the next pass (``--fix`` runs passes until
+nothing changes). A fix is taken whole or not at all, in however many files it has a part.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ import ast
 import dataclasses
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
-from awp_lint.detector.finding import Edit, Finding, Fix, Safety
+from awp_lint.detector.finding import Edit, FileChange, Finding, Fix, Safety
 from awp_lint.detector.project.source import Source
 from awp_lint.patches.diff import unified_diff
 from awp_lint.patches.imports import import_edits
@@ -27,6 +28,7 @@ class FilePatch:
     applied: tuple[Finding, ...]
     postponed: tuple[Finding, ...]  # clash with a better fix
     diff: str
+    created: bool = False  # the file does not exist yet
 
 
 def price(finding: Finding) -> str:
@@ -64,59 +66,113 @@ def _lines_of(source: Source, edits: Iterable[Edit]) -> tuple[int, int]:
     return first, last
 
 
+def parts_of(finding: Finding) -> tuple[FileChange, ...]:
+    """What a finding's fix does, file by file, the finding's own file first."""
+    fix = finding.fix
+    assert fix is not None
+    return (FileChange(finding.path, fix.edits, fix.imports), *fix.others)
+
+
 def plan_file(source: Source, findings: Sequence[Finding]) -> FilePatch:
-    """Apply the fixes of ``findings`` (in rank order) to one file.
+    """Apply the fixes of ``findings`` (in rank order) to one file; their parts in other files are left out.
 
     Raises :class:`ValueError` when the result is not valid Python: a rule's bug that must never reach a user's file.
     """
-    tree = ast.parse(source.text)
+    taken: list[_Share] = []
     accepted: list[Edit] = []
-    applied: list[Finding] = []
     postponed: list[Finding] = []
     for finding in findings:
-        assert finding.fix is not None
-        if clashes(finding.fix.edits, accepted):
+        own = parts_of(finding)[0]
+        if clashes(own.edits, accepted):
             postponed.append(finding)
             continue
-        accepted += finding.fix.edits
-        applied.append(finding)
-    imports = import_edits(source, tree, (i for f in applied if f.fix for i in f.fix.imports))
-    after = splice(source.text, (*accepted, *imports))
+        accepted += own.edits
+        taken.append(_Share(finding, own))
+    return _render(source, taken, postponed)
+
+
+@dataclass(frozen=True)
+class _Share:
+    """What one fix does to one file."""
+
+    finding: Finding
+    change: FileChange
+
+
+def _render(source: Source, shares: Sequence[_Share], postponed: Sequence[Finding]) -> FilePatch:
+    tree = ast.parse(source.text)
+    edits = [edit for share in shares for edit in share.change.edits]
+    imports = import_edits(source, tree, (one for share in shares for one in share.change.imports))
+    after = splice(source.text, (*edits, *imports))
+    applied = tuple(share.finding for share in shares)
     try:
         ast.parse(after)
     except SyntaxError as error:
         rules = ", ".join(sorted({f.rule for f in applied}))
         raise ValueError(f"{source.path}: the rewrite of {rules} is not valid Python ({error.msg})") from None
-    spans = [(*_lines_of(source, f.fix.edits), f) for f in applied if f.fix]
+    spans = [(*_lines_of(source, s.change.edits), s.finding) for s in shares if s.change.edits]
 
     def label(first: int, last: int) -> str:
         return "; ".join(hunk_label(f) for lo, hi, f in spans if lo <= last and hi >= first)
 
-    return FilePatch(
-        source, after, tuple(applied), tuple(postponed), unified_diff(source.path, source.text, after, label)
-    )
+    return FilePatch(source, after, applied, tuple(postponed), unified_diff(source.path, source.text, after, label))
 
 
-def with_diff(finding: Finding, source: Source) -> Finding:
-    """The finding with its own fix rendered as a diff of its file."""
+def _creation(change: FileChange, finding: Finding) -> FilePatch:
+    def label(first: int, last: int) -> str:
+        return hunk_label(finding)
+
+    diff = unified_diff(change.path, "", change.created, label, created=True)
+    return FilePatch(Source(change.path, ""), change.created, (finding,), (), diff, created=True)
+
+
+def with_diff(finding: Finding, source: Source, read: Callable[[str], Source] | None = None) -> Finding:
+    """The finding with its own fix rendered as a diff of all its files; ``read`` gives the others, by default from disk."""
     fix = finding.fix
     if fix is None or not fix.edits:
         return finding
-    patch = plan_file(source, [finding])
-    return dataclasses.replace(finding, fix=dataclasses.replace(fix, diff=patch.diff))
+    others = read or _from_disk
+
+    def chosen(path: str) -> Source:
+        return source if path == finding.path else others(path)
+
+    diff = "".join(patch.diff for patch in _plan([finding], chosen))
+    return dataclasses.replace(finding, fix=dataclasses.replace(fix, diff=diff))
+
+
+def _from_disk(path: str) -> Source:
+    return Source.decode(path, Path(path).read_bytes())
 
 
 def without_edits(fix: Fix) -> Fix:
     """The fix stepped down to a recommendation, for a rewrite that turned out not to apply."""
-    return dataclasses.replace(fix, safety=Safety.MANUAL, edits=(), imports=(), effects=(), diff="")
+    return dataclasses.replace(fix, safety=Safety.MANUAL, edits=(), imports=(), effects=(), others=(), diff="")
 
 
 def plan_files(
     findings: Iterable[Finding], read: Callable[[str], Source], unsafe: bool, only: Sequence[str] = ()
 ) -> list[FilePatch]:
-    """A patch a file, files in order of their best finding. ``read`` gives a finding path's source."""
-    by_path: dict[str, list[Finding]] = {}
+    """A patch a file, files in order of their best finding. ``read`` gives a path's source."""
+    return _plan([f for f in findings if wanted(f, unsafe, only)], read)
+
+
+def _plan(findings: Sequence[Finding], read: Callable[[str], Source]) -> list[FilePatch]:
+    shares: dict[str, list[_Share]] = {}
+    postponed: dict[str, list[Finding]] = {}
+    created: dict[str, FilePatch] = {}
     for finding in findings:
-        if wanted(finding, unsafe, only):
-            by_path.setdefault(finding.path, []).append(finding)
-    return [plan_file(read(path), group) for path, group in by_path.items()]
+        parts = parts_of(finding)
+        taken = {path: [e for share in group for e in share.change.edits] for path, group in shares.items()}
+        if any(clashes(part.edits, taken.get(part.path, ())) for part in parts) or any(
+            part.created and part.path in created and created[part.path].after != part.created for part in parts
+        ):
+            postponed.setdefault(finding.path, []).append(finding)
+            shares.setdefault(finding.path, [])
+            continue
+        for part in parts:
+            if part.created:
+                created.setdefault(part.path, _creation(part, finding))
+            else:
+                shares.setdefault(part.path, []).append(_Share(finding, part))
+    done = [_render(read(path), group, postponed.get(path, ())) for path, group in shares.items() if group]
+    return [*created.values(), *done]

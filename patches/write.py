@@ -15,9 +15,13 @@ class WriteError(Exception):
 
 
 def write_patch(patch: FilePatch) -> None:
-    """Replace the file's content atomically, its mode kept. Raises :class:`WriteError`."""
+    """Replace the file's content atomically, its mode kept; or make the file. Raises :class:`WriteError`."""
     path = Path(patch.source.path)
     try:
+        if patch.created:
+            with open(path, "x", encoding="utf-8", newline="") as stream:
+                stream.write(patch.after)
+            return
         real = path.resolve(strict=True)  # through a symbolic link, so that the link itself survives
         if real.read_bytes() != patch.source.raw:
             raise WriteError(f"{path}: changed since it was scanned; run again")
@@ -26,8 +30,8 @@ def write_patch(patch: FilePatch) -> None:
         data = patch.source.encode(patch.after)
         handle, temporary = tempfile.mkstemp(prefix=f".{real.name}.", dir=real.parent)
         try:
-            with os.fdopen(handle, "wb") as stream:
-                stream.write(data)
+            with os.fdopen(handle, "wb") as binary:
+                binary.write(data)
             os.chmod(temporary, real.stat().st_mode & 0o7777)
             os.replace(temporary, real)
         except BaseException:
