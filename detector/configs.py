@@ -45,6 +45,8 @@ def _outcome(file: ReadFile, settings: Settings, chosen: Chosen) -> Outcome:
     result = read_config_file(path, text, file.found.kind, wanted)
     findings = tuple(f for f in result.findings if f.confidence.order >= settings.confidence.order)
     notes = tuple(replace(note, fatal=note.fatal and named) for note in result.notes)
+    if result.template and named:
+        notes = (*notes, Problem(path, "a template, not read: give the files that it makes"))
     return Outcome(findings, notes, result.unused, (), b"")
 
 

@@ -80,10 +80,12 @@ def test_broken_files(tree: Path, name: str, raw: bytes, message: str) -> None:
     assert named.fatal
 
 
-def test_templates_are_a_note(tree: Path) -> None:
-    (tree / "t.yaml").write_text("command: {{ .Values.vllm }} --enforce-eager\n")
+def test_a_named_template_is_a_note(tree: Path) -> None:
+    text = "{{- if .Values.vllm }}\ncommand: vllm serve m --enforce-eager\n{{- end }}\n"
+    (tree / "t.yaml").write_text(text)
     [problem] = run(tree, "t.yaml").problems
-    assert (problem.message, problem.fatal) == ("a template: not read", False)
+    assert (problem.message, problem.fatal) == ("a template, not read: give the files that it makes", False)
+    assert run(tree).problems == ()
 
 
 def test_a_named_script_without_suffix(tree: Path) -> None:

@@ -23,12 +23,10 @@ from awp_lint.rules.common import (
 )
 
 _METHODS = frozenset({"encode", "encode_plus", "batch_encode_plus", "pad", "__call__"})
-#: Models whose input has a fixed length by design, and code that wants one shape: compiled, captured or exported.
-_FIXED = re.compile(
-    r"clip|siglip|\bt5|umt5|text_encoder|prompt_embeds|whisper|compile|cuda_?graph|static|neuron|xla|onnx|tensorrt|export"
-    r"|capture|openvino",
-    re.IGNORECASE,
-)
+#: Models whose input has a fixed length by design.
+_FIXED = re.compile(r"clip|siglip|\bt5|umt5|text_encoder|prompt_embeds|whisper|diffusers", re.IGNORECASE)
+#: Code that wants one shape.
+_ONE_SHAPE = re.compile(r"compile|cuda_?graph|static|neuron|xla|onnx|tensorrt|export|capture|openvino", re.IGNORECASE)
 
 
 class PaddedBatch(Rule):
@@ -53,9 +51,10 @@ class PaddedBatch(Rule):
         attention with the square of the length.
         """
     fine = """
-        - Models that expect one length: the text encoders of diffusion pipelines, CLIP, SigLIP, Whisper.
-        - One shape on purpose, for a compiled, captured or exported model. Both are recognised by the names in the
-          function and shown at low confidence.
+        - Models that expect one length: the text encoders of diffusion pipelines, CLIP, SigLIP, Whisper, recognised by
+          the names in the function.
+        - One shape on purpose, for a compiled, captured or exported model, recognised likewise: shown at low
+          confidence.
         - One batch padded to its longest item where lengths differ much costs too, but no code tells how much they
           differ: that is left to the profile.
         """
@@ -107,8 +106,10 @@ class PaddedBatch(Rule):
             return
         length = argument(node, None, "max_length")
         named = f"{known.cls} {view.qualname} {own_text(view, file)}"
-        fixed = length is not None and "model_max_length" in ast.unparse(length)
-        low = known.kind is Kind.UNKNOWN or fixed or _FIXED.search(named) is not None
+        if _FIXED.search(named):
+            return
+        longest = length is not None and "model_max_length" in ast.unparse(length)
+        low = known.kind is Kind.UNKNOWN or longest or _ONE_SHAPE.search(named) is not None
         to = f"{short(length, 30)} tokens" if length is not None else "the model's longest input"
         yield Candidate(
             node=node,

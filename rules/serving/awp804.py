@@ -17,6 +17,8 @@ class EagerEngine(EngineRule):
         b"enforce_eager",
         b"disable_cuda_graph",
         b"eager_mode",
+        b"optimization_level",
+        b"cuda_graph",
     )
 
     effect = "runs every decode step without CUDA graphs"
@@ -34,6 +36,7 @@ class EagerEngine(EngineRule):
     fine = """
         - A comment beside the setting that says why: a backend bug, memory, debugging. Shown at low confidence.
         - Tests, benchmarks, debug branches.
+        - Devices without CUDA graphs (CPU, XPU, Gaudi, …): files and images whose names say so.
         """
     safety = """
         No automatic rewrite: remove the setting, and compare memory at start-up and the first requests.

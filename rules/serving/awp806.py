@@ -35,6 +35,7 @@ class CachingOff(EngineRule):
         """
     fine = """
         - Prompts that share nothing, measurements, models whose state cannot be shared: say so in a comment.
+        - Prefill and decode in engines of their own (`kv_producer`, `--kv-transfer-config`): shown at low confidence.
         - Tests and benchmarks.
         """
     safety = """

@@ -12,7 +12,7 @@ from awp_lint.rules.common import ancestors, argument, callee, short
 from awp_lint.rules.edits import drop
 from awp_lint.rules.nodemap import Definition
 from awp_lint.rules.serving.enginerule import reason_given
-from awp_lint.rules.serving.environment import DEBUG, debug_switch
+from awp_lint.rules.serving.environment import DEBUG, MINOR, debug_switch
 
 #: Calls with a first argument that switches debugging on, to what they do.
 _CALLS = {
@@ -54,7 +54,7 @@ class DebugSwitches(Rule):
         - Below a debug flag, in tests, training and benchmarks, in functions that by their name set a reproducible
           mode.
         - A comment beside it that gives a reason: shown at low confidence. `cudnn.deterministic` costs little and is
-          shown at low confidence always.
+          shown at low confidence always, as are variables that cost only some programs (`PYTORCH_JIT`).
         """
     safety = """
         Unsafe in name (timing, numerics for the deterministic modes): the statement is deleted.
@@ -146,7 +146,7 @@ def _variable(name: ast.expr, value: ast.expr) -> tuple[str, bool] | None:
     if not (isinstance(name, ast.Constant) and isinstance(value, ast.Constant)):
         return None
     effect = debug_switch(str(name.value), str(value.value))
-    return None if effect is None else (effect, False)
+    return None if effect is None else (effect, str(name.value) in MINOR)
 
 
 def _conditional(node: ast.AST, view: FunctionView) -> bool:

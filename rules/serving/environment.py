@@ -18,6 +18,9 @@ DEBUG: dict[str, tuple[frozenset[str], str]] = {
     "VLLM_TRACE_FUNCTION": (frozenset({"1"}), "logs every Python call"),
 }
 
+#: Those that cost only some programs, if any.
+MINOR = frozenset({"PYTORCH_JIT"})
+
 
 def debug_switch(name: str, value: str) -> str | None:
     """What a variable of this value costs; None for harmless ones."""

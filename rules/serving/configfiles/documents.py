@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
@@ -30,26 +31,39 @@ _TELLING: dict[str, frozenset[str]] = {
 }  # fmt: skip
 
 
+_ARGUMENTS = ("entrypoint", "command", "args")
+_ENGINES = ("vllm", "sglang")
+_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+
+
 def read_documents(documents: Iterable[yaml.Node | None], judge: Judge) -> None:
     """Judge every server, variable and engine setting in the documents. Raises ``yaml.YAMLError``."""
     import yaml
 
     for document in documents:
         seen: set[int] = set()  # anchors make a node appear twice
-        stack: list[yaml.Node | None] = [document]
+        stack: list[tuple[yaml.Node | None, bool]] = [(document, False)]
         while stack:
-            node = stack.pop()
+            node, shared = stack.pop()
             if node is None or id(node) in seen:
                 continue
             seen.add(id(node))
             if isinstance(node, yaml.MappingNode):
+                shared = shared or _shares_device(node)
+                judge.shared = shared
                 if _is_container(node):
                     _container(node, judge)
                 else:
                     _engine(node, judge)
-                stack += [value for _, value in reversed(node.value)]
+                stack += [(value, shared) for _, value in reversed(node.value)]
             elif isinstance(node, yaml.SequenceNode):
-                stack += list(reversed(node.value))
+                stack += [(item, shared) for item in reversed(node.value)]
+
+
+def _shares_device(node: yaml.MappingNode) -> bool:
+    """Whether less than a whole device is asked for: ``requestGPU: 0.5``."""
+    asked = _named(_items(node).get("requestGPU"))
+    return re.fullmatch(r"0?\.\d+", asked) is not None
 
 
 def _items(node: yaml.Node | None) -> dict[str, yaml.Node]:
@@ -69,8 +83,8 @@ def _path(node: yaml.Node, *names: str) -> yaml.Node | None:
 
 def _is_container(node: yaml.Node) -> bool:
     names = _items(node)
-    if "modelFormat" in names and "args" in names:
-        return True  # a KServe predictor: its runtime hands the arguments to vLLM
+    if "args" in names and ("modelFormat" in names or _named(names.get("engine")).lower() in _ENGINES):
+        return True  # a predictor or model of KServe, KubeAI and the like hands its arguments to the engine
     return "image" in names or ("build" in names and bool({"command", "entrypoint", "environment"} & set(names)))
 
 
@@ -85,7 +99,7 @@ def _started(names: dict[str, yaml.Node]) -> list[list[Word]]:
     import yaml
 
     parts: list[yaml.Node] = []
-    for key in ("entrypoint", "command", "args"):
+    for key in _ARGUMENTS:
         node = names.get(key)
         if isinstance(node, yaml.SequenceNode):
             parts += [item for item in node.value if isinstance(item, yaml.ScalarNode)]
@@ -116,6 +130,8 @@ def _container(node: yaml.Node, judge: Judge) -> None:
     engine = engine_of_image(image) if isinstance(image, str) else None
     if _named(_path(node, "modelFormat", "name")) in ("huggingface", "vllm"):
         engine = "vllm"
+    elif _named(names.get("engine")).lower() in _ENGINES:
+        engine = _named(names.get("engine")).lower()
     variables: dict[str, str] = {}
     for name, value, word in _variables(names.get("environment") or names.get("env")):
         variables[name] = value
@@ -128,11 +144,20 @@ def _container(node: yaml.Node, judge: Judge) -> None:
         if found is not None:
             started.append((found, words))
     for found, words in started:
+        judge.command = _lines(words, *(names.get(key) for key in _ARGUMENTS))
         own = dict(variables)
         for name, word, value in assignments(words):
             own[name] = value
             judge.variable(name, value, word)
-        judge.launch(found, Surroundings(own, _devices(node), _cores(node), len(started)))
+        judge.launch(found, Surroundings(own, _devices(node), _cores(node), len(started), str(image)))
+    judge.command = None
+
+
+def _lines(words: list[Word], *lists: yaml.Node | None) -> tuple[int, int]:
+    """The lines of an argument list; of one whose items stand below its key the key's too, for comments above it."""
+    lines = [word.line for word in words]
+    below = any(getattr(node, "flow_style", None) is False for node in lists)
+    return min(lines) - below, max(lines)
 
 
 def _named(node: yaml.Node | None) -> str:
@@ -189,14 +214,12 @@ def _engine(node: yaml.MappingNode, judge: Judge) -> None:
     """The settings of an engine, where a mapping holds enough of them to be told from any other mapping."""
     import yaml
 
-    found: dict[str, yaml.Node] = {}
-    for name, value in _items(node).items():
-        found[name.replace("_", "-")] = value
+    found = {_flag(name): value for name, value in _items(node).items()}
     engine = next((name for name, telling in _TELLING.items() if len(telling & set(found)) >= 2), None)
     if engine is None:
         return
     for section, inside in list(found.items()):
-        found.update({f"{section}.{name.replace('_', '-')}": deep for name, deep in _items(inside).items()})
+        found.update({f"{section}.{_flag(name)}": deep for name, deep in _items(inside).items()})
     for name, value in found.items():
         if (engine, name) in table() and isinstance(value, yaml.ScalarNode):
             mark = value.start_mark
@@ -204,3 +227,15 @@ def _engine(node: yaml.MappingNode, judge: Judge) -> None:
             known = setting(str(value.value))
             if known is not None:
                 judge.option(engine, Option(name, known, word))
+    extra = found.get("extra-args")
+    if isinstance(extra, yaml.SequenceNode):
+        words = [_word(item) for item in extra.value if isinstance(item, yaml.ScalarNode)]
+        judge.command = _lines(words, extra) if words else None
+        for option in options(words):
+            judge.option(engine, option)
+        judge.command = None
+
+
+def _flag(name: str) -> str:
+    """A setting as the command line spells it: ``maxModelLen`` and ``max_model_len`` are ``max-model-len``."""
+    return _HUMP.sub("-", name).replace("_", "-").lower()

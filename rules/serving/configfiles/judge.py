@@ -16,7 +16,7 @@ from awp_lint.rules.serving.configfiles.launches import Launch, Option
 from awp_lint.rules.serving.configfiles.words import Word
 from awp_lint.rules.serving.enginerule import EngineRule, is_reason
 from awp_lint.rules.serving.engines import costly, is_switch, setting
-from awp_lint.rules.serving.environment import debug_switch
+from awp_lint.rules.serving.environment import MINOR, debug_switch
 from awp_lint.rules.serving.parallel import degree, idle_devices, oversubscribed
 from awp_lint.rules.suppressions import Suppressions
 
@@ -26,6 +26,18 @@ _DEVELOPMENT = re.compile(
 )
 #: The rules that are asked of such files.
 CONFIG_RULES = ("AWP609", "AWP804", "AWP805", "AWP806", "AWP807", "AWP808", "AWP809", "AWP810", "AWP811")
+#: Devices without CUDA graphs, in paths, images and ``--device``.
+_OTHER_DEVICE = re.compile(
+    r"(^|[^a-z])(cpu|xpu|ipex|openvino|gaudi|habana|hpu|neuron\w*|inferentia|ascend|npu|tpu|mlx)([^a-z]|$)"
+)
+#: What a file says that has to do with a model on an accelerator.
+_MODEL = re.compile(
+    r"torch|transformers|diffusers|vllm|sglang|cuda|nvidia|rocm|\bgpus?\b|whisper|onnxruntime|llama", re.IGNORECASE
+)
+#: Prefill and decode in engines of their own: chunks and prefixes are looked after elsewhere.
+_SPLIT = re.compile(r"kv_?(producer|consumer)|kv-transfer-config|disaggregat|disagg[_-]", re.IGNORECASE)
+_ENCODES = "ec_producer"  # the encoder of a split engine: it decodes nothing
+_GRAPHS = "AWP804"
 _NEAR = 4  # parts of a path that are looked at: where the checkout lies says nothing
 
 
@@ -37,6 +49,7 @@ class Surroundings:
     devices: int | None = None
     cores: float | None = None
     launches: int = 1  # how many servers share the devices
+    image: str = ""
 
 
 class Judge:
@@ -48,15 +61,22 @@ class Judge:
         self.findings: list[Finding] = []
         self.silenced = Suppressions(text, comments)
         self.command: tuple[int, int] | None = None  # first and last line of the one that is judged
-        self._development = _DEVELOPMENT.search("/".join(path.lower().split("/")[-_NEAR:])) is not None
+        self.shared = False  # the devices are, on purpose
+        near = "/".join(path.lower().split("/")[-_NEAR:])
+        self._development = _DEVELOPMENT.search(near) is not None
+        self._elsewhere = _OTHER_DEVICE.search(near) is not None
+        self._split = _SPLIT.search(text) is not None
+        self._model = _MODEL.search(text) is not None
+        self._lines = text.split("\n")
         self._seen: Counter[tuple[str, str]] = Counter()
 
     def launch(self, found: Launch, around: Surroundings) -> None:
         """Judge a server and its settings."""
+        device = str(found.settings().get("device", ""))
+        elsewhere = _OTHER_DEVICE.search(f"{around.image} {device}".lower()) is not None
+        elsewhere = elsewhere or _ENCODES in found.said
         for option in found.options:
-            if isinstance(option.value, str) and is_switch(found.engine, option.name):
-                option = replace(option, value=True)
-            self.option(found.engine, option)
+            self.option(found.engine, option, elsewhere)
         if found.engine in ("uvicorn", "gunicorn", "flask"):
             self._web(found, around)
             return
@@ -76,16 +96,18 @@ class Judge:
                 str(used),
             )
 
-    def option(self, engine: str, option: Option) -> None:
-        """Judge one setting of an engine."""
+    def option(self, engine: str, option: Option, elsewhere: bool = False) -> None:
+        """Judge one setting of an engine; ``elsewhere``: it runs where no CUDA graph would."""
+        if isinstance(option.value, str) and is_switch(engine, option.name):
+            option = replace(option, value=True)  # the word after the flag is an argument of its own
         if option.value is None:
             return
         name = costly(engine, option.name, option.value)
         owner = rule(name) if name is not None else None
-        if not isinstance(owner, EngineRule):
+        if not isinstance(owner, EngineRule) or (owner.id == _GRAPHS and (elsewhere or self._elsewhere)):
             return
         shown = option.word.text if option.value is True else f"{option.word.text} {_shown(option.value)}"
-        if "=" in option.word.text or option.value is False:
+        if "=" in option.word.text or ": " in option.word.text or option.value is False:
             shown = option.word.text
         self._add(owner.id, option.word, f"`{shown}` {owner.effect}", owner.advice, option.name)
 
@@ -93,7 +115,8 @@ class Judge:
         """Judge one environment variable; TGI takes every option as a variable too."""
         effect = debug_switch(name, value)
         if effect is not None:
-            self._add("AWP811", word, f"`{name}={value}` {effect}", "remove it from what serves", name)
+            said = f"`{name}={value}` {effect}"
+            self._add("AWP811", word, said, "remove it from what serves", name, unsure=name in MINOR)
         elif engine == "tgi" and (known := setting(value)) is not None:
             self.option(engine, Option(name.lower().replace("_", "-"), known, word))
 
@@ -103,7 +126,7 @@ class Judge:
             if settings.get(name) is True:
                 option = next(o for o in found.options if o.name == name)
                 message = f"`{found.engine} {option.word.text}` starts a development server"
-                self._add("AWP808", option.word, message, "serve without it", name)
+                self._add("AWP808", option.word, message, "serve without it", name, unsure=not self._model)
         workers = settings.get("workers", settings.get("w"))
         threads = around.variables.get("OMP_NUM_THREADS", "")
         if not isinstance(workers, float) or not threads.isdigit() or around.cores is None:
@@ -112,7 +135,7 @@ class Judge:
             message = f"{workers:g} workers of {threads} threads share {around.cores:g} cores"
             self._add("AWP810", found.word, message, "give each worker its share of the cores", "workers")
 
-    def _add(self, rule_id: str, word: Word, message: str, action: str, key: str) -> None:
+    def _add(self, rule_id: str, word: Word, message: str, action: str, key: str, *, unsure: bool = False) -> None:
         owner = rule(rule_id)
         assert isinstance(owner, Rule)
         reason = self._reason(word.line, key)
@@ -120,7 +143,8 @@ class Judge:
         confidence = owner.confidence
         if isinstance(owner, EngineRule):
             confidence = lower(confidence, owner.setting_confidence)
-        if reason or self._development:
+        meant = (self.shared and rule_id == "AWP805") or (self._split and rule_id == "AWP806")
+        if reason or unsure or self._development or meant:
             confidence = Confidence.LOW
         ordinal = self._seen[rule_id, key]
         self._seen[rule_id, key] += 1
@@ -145,8 +169,18 @@ class Judge:
 
     def _reason(self, line: int, key: str) -> bool:
         first = line if self.command is None else self.command[0]
-        above = [self.comments.get(number, "") for number in (line - 1, first - 1)]
-        return is_reason(self.comments.get(line, "")) or any(is_reason(said, key) for said in above)
+        if is_reason(self.comments.get(line, "")):
+            return True
+        return any(is_reason(self._above(number), key) for number in {line, first})
+
+    def _above(self, line: int) -> str:
+        """The comment lines right above a line, joined."""
+        said: list[str] = []
+        number = line - 1
+        while number in self.comments and self._lines[number - 1].lstrip().startswith(("#", "//")):
+            said.insert(0, self.comments[number])
+            number -= 1
+        return " ".join(said)
 
 
 def _shown(value: object) -> str:

@@ -14,6 +14,9 @@ _MODULES = {
     "vllm.entrypoints.api_server": "vllm",
     "sglang.launch_server": "sglang",
     "lmdeploy.serve.openai.api_server": "lmdeploy",
+    "dynamo.vllm": "vllm",
+    "dynamo.sglang": "sglang",
+    "dynamo.trtllm": "trtllm",
 }
 _PROGRAMS = {"trtllm-serve": "trtllm", "text-generation-launcher": "tgi"}
 _IMAGES = (
@@ -40,6 +43,7 @@ class Launch:
     engine: str
     word: Word
     options: list[Option] = field(default_factory=list)
+    said: str = ""  # its arguments, whatever they are
 
     def settings(self) -> dict[str, Setting | None]:
         """The settings by name, the last one of a name wins as on a command line."""
@@ -95,7 +99,8 @@ def launch(words: Sequence[Word]) -> Launch | None:
         elif words[0].text.rpartition("/")[2] in ("docker", "podman", "sudo") and (found := engine_of_image(word.text)):
             engine = found
         if engine is not None:
-            return Launch(engine, word, list(options(words[rest:])))
+            arguments = words[rest:]
+            return Launch(engine, word, list(options(arguments)), " ".join(word.text for word in arguments))
     return None
 
 

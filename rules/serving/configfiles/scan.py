@@ -23,6 +23,7 @@ class ConfigResult:
     notes: tuple[Problem, ...] = ()
     unused: tuple[Problem, ...] = ()  # suppressions that silenced nothing
     silenced: Suppressions | None = None
+    template: bool = False  # left alone: what it says depends on what fills it in
 
 
 def is_config_file(path: str) -> bool:
@@ -205,14 +206,14 @@ def _exec_form(body: str, line: int) -> list[Word] | None:
 
 # YAML and JSON -------------------------------------------------------------------------------------------------------
 
-#: Conditions and lookups of Jinja and Go templates; ``${{ … }}`` of a workflow is a scalar of YAML.
-_TEMPLATE = re.compile(r"\{%|(?<!\$)\{\{")
+#: Statements of Jinja and Go templates: what is below them depends on them.
+_TEMPLATE = re.compile(r"\{%|\{\{-?\s*(if|else|end|range|with|define|include|template|toYaml)\b")
 _COMMENT_JSON = re.compile(r'"(?:\\.|[^"\\])*"|//[^\n]*|/\*.*?\*/|\t', re.DOTALL)
 
 
 def _structured(path: str, text: str, kind: Kind) -> ConfigResult:
-    if _TEMPLATE.search(text):
-        return ConfigResult(notes=(Problem(path, "a template: not read"),))
+    if kind is Kind.YAML and _TEMPLATE.search(text):
+        return ConfigResult(template=True)
     written, comments = text, _yaml_comments(text)
     if kind is Kind.JSON:
         comments = {
@@ -231,6 +232,8 @@ def _structured(path: str, text: str, kind: Kind) -> ConfigResult:
     try:
         read_documents(yaml.compose_all(text, Loader=yaml.SafeLoader), judge)
     except yaml.YAMLError as error:
+        if "{{" in text:
+            return ConfigResult(template=True)
         mark = getattr(error, "problem_mark", None)
         line = mark.line + 1 if mark is not None else None
         return ConfigResult(

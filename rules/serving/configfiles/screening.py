@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from awp_lint.rules.serving.engines import table
 from awp_lint.rules.serving.environment import DEBUG
 
@@ -10,8 +12,10 @@ _PROGRAMS = (
 )  # fmt: skip
 
 
-def _spellings(name: str) -> tuple[bytes, bytes]:
-    return name.encode(), name.replace("-", "_").encode()
+def _spellings(name: str) -> tuple[bytes, ...]:
+    plain = name.rpartition(".")[2]
+    hump = re.sub(r"-(\w)", lambda m: m.group(1).upper(), plain)
+    return plain.encode(), plain.replace("-", "_").encode(), hump.encode()
 
 
 #: Programs that serve, variables that cost, and settings of engines in both spellings.
@@ -19,6 +23,6 @@ WORDS: tuple[bytes, ...] = tuple(
     dict.fromkeys((
         *_PROGRAMS,
         *(name.encode() for name in DEBUG),
-        *(spelling for _, name in sorted(table()) for spelling in _spellings(name)),
+        *(spelling for _, name in sorted(table()) if len(name) > 4 for spelling in _spellings(name)),
     ))
 )  # fmt: skip

@@ -109,7 +109,9 @@ def test_dockerfile() -> None:
 
 
 def test_dockerfile_shell_form() -> None:
-    assert found("Dockerfile", "FROM x\nCMD uvicorn app:app --host 0.0.0.0 --reload\n") == [("AWP808", 2)]
+    serve = "CMD uvicorn app:app --host 0.0.0.0 --reload\n"
+    assert found("Dockerfile", "FROM nvidia/cuda:12.8.0\n" + serve) == [("AWP808", 2)]
+    assert found("Dockerfile", "FROM python\n" + serve) == []  # nothing says that it runs a model
     assert found("Dockerfile", 'FROM x\nCMD ["sh", "-c", "vllm serve m --enforce-eager"]\n') == [("AWP804", 2)]
 
 
@@ -193,7 +195,6 @@ def test_engine_files() -> None:
     ("path", "text", "note"),
     [
         ("a.yaml", "command: [vllm, serve\n  x: {", "cannot be read"),
-        ("a.yaml", "command: {{ .Values.vllm }} --enforce-eager\n", "a template"),
         ("a.json", '{"vllm": [1, 2', "cannot be read"),
     ],
 )
@@ -210,3 +211,139 @@ BROKEN = ("vllm serve 'open", 'vllm serve "open', "vllm serve $(open", "vllm \\"
 def test_broken_shell_raises_nothing(text: str) -> None:
     for path in ("a.sh", "Dockerfile", "a.yaml", "a.json"):
         scan_config_file(path, text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "command: {{ .Values.vllm }} --enforce-eager\n",
+        "{% if vllm %}\ncommand: vllm serve m --enforce-eager\n{% endif %}\n",
+        "image: vllm/vllm-openai\nargs:\n{{- range .extra }}\n- --enforce-eager\n{{- end }}\n",
+        "image: vllm/vllm-openai\nargs: [{{ args }}, --enforce-eager\n",
+    ],
+)
+def test_templates_are_left_alone(text: str) -> None:
+    result = read_config_file("a.yaml", text)
+    assert result.findings == () and result.notes == ()
+
+
+def test_substitutions_within_a_value_are_unknown() -> None:
+    text = """
+        services:
+          llm:
+            image: vllm/vllm-openai:${{ vars.TAG }}
+            command: ["--max-num-seqs", "{{ seqs }}", "--enforce-eager"]
+        """
+    assert found("compose.yaml", text) == [("AWP804", 4)]
+
+
+def test_models_and_values_of_operators() -> None:
+    text = """
+        kind: Model
+        spec:
+          engine: VLLM
+          args:
+            - --enforce-eager
+            - --max-num-seqs=1
+        """
+    assert found("model.yaml", text) == [("AWP804", 5), ("AWP805", 6)]
+    text = """
+        modelSpec:
+          - name: m
+            vllmConfig:
+              enablePrefixCaching: false
+              maxModelLen: 1024
+              extraArgs: ["--enforce-eager"]
+        """
+    assert found("values.yaml", text) == [("AWP804", 6), ("AWP806", 4)]
+
+
+def test_shared_devices_may_have_little_memory() -> None:
+    text = """
+        modelSpec:
+          - requestGPU: 0.5
+            vllmConfig: {maxModelLen: 1024, gpuMemoryUtilization: 0.4}
+          - requestGPU: 1
+            vllmConfig: {maxModelLen: 1024, gpuMemoryUtilization: 0.4}
+        """
+    assert found("values.yaml", text) == [("AWP805", 5)]
+
+
+def test_reasons_above_the_key_of_a_list() -> None:
+    text = """
+        kind: Model
+        spec:
+          engine: VLLM
+          # graph capture is unreliable with this driver,
+          # so enforce-eager is on
+          args:
+            - --served-model-name
+            - m
+            - --enforce-eager
+        """
+    assert found("model.yaml", text) == []
+    assert low("model.yaml", text) == ["AWP804"]
+
+
+@pytest.mark.parametrize("comment", ["# start the server now", "# the vLLM server for chat"])
+def test_what_a_comment_must_say_above_a_command(comment: str) -> None:
+    assert found("serve.sh", f"{comment}\nvllm serve m \\\n  --enforce-eager\n") == [("AWP804", 3)]
+    assert found("serve.sh", "# enforce eager since capture fails\nvllm serve m \\\n  --enforce-eager\n") == []
+
+
+def test_devices_without_graphs() -> None:
+    text = """
+        services:
+          llm:
+            image: ghcr.io/huggingface/text-generation-inference:3.0-intel-cpu
+            command: --model-id m --cuda-graphs 0
+        """
+    assert found("compose.yaml", text) == []
+    assert found("compose.yaml", text.replace("-intel-cpu", "")) == [("AWP804", 4)]
+    assert found("intel/cpu/xeon/compose.yaml", text.replace("-intel-cpu", "")) == []
+    assert found("serve.sh", "vllm serve m --device xpu --enforce-eager\n") == []
+
+
+def test_settings_of_newer_engines() -> None:
+    text = """
+        vllm serve m -O0
+        vllm serve --enforce-eager my/model
+        vllm serve m --compilation-config '{"cudagraph_mode": "NONE"}'
+        sglang serve --model-path m --cuda-graph-backend-decode disabled
+        vllm serve m -O3 --optimization-level 2 --compilation-config '{"cudagraph_mode": "FULL"}'
+        """
+    assert found("serve.sh", text) == [("AWP804", 1), ("AWP804", 2), ("AWP804", 3), ("AWP804", 4)]
+    text = "max_batch_size: 64\nmax_num_tokens: 8192\ncuda_graph_config: null\n"
+    text += "kv_cache_config: {free_gpu_memory_fraction: 0.2}\n"
+    assert found("extra.yaml", text) == [("AWP804", 3), ("AWP805", 4)]
+    nested = "max_batch_size: 64\nmax_num_tokens: 8192\ncuda_graph_config: {max_batch_size: 1}\n"
+    assert found("extra.yaml", nested) == []
+
+
+def test_engines_that_take_all_devices() -> None:
+    text = """
+        services:
+          tgi:
+            image: ghcr.io/huggingface/text-generation-inference:3.0
+            command: --model-id m
+            environment: {NUM_SHARD: "2", PREFIX_CACHING: "0"}
+            deploy: {resources: {reservations: {devices: [{count: "4"}]}}}
+        """
+    assert found("compose.yaml", text) == [("AWP806", 5), ("AWP809", 4)]
+    assert found("compose.yaml", text.replace('NUM_SHARD: "2", ', "")) == [("AWP806", 5)]
+
+
+def test_suppression_of_a_command_of_many_lines() -> None:
+    text = "# awp: ignore[AWP804] measured\nvllm serve m \\\n  --enforce-eager\n"
+    text += "# awp: off[AWP805]\nvllm serve m --max-num-seqs 1\n"
+    assert [f.suppressed for f in scan_config_file("serve.sh", text)] == ["measured", ""]
+
+
+def test_engines_that_are_split() -> None:
+    text = """
+        vllm serve m --enforce-eager --no-enable-prefix-caching --ec-transfer-config '{"ec_role": "ec_producer"}'
+        vllm serve m --enforce-eager --ec-transfer-config '{"ec_role": "'"$ROLE"'"}'
+        python disagg_proxy.py
+        """
+    assert found("serve.sh", text) == [("AWP804", 2)]
+    assert low("serve.sh", text) == ["AWP806"]
