@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -12,8 +12,9 @@ from awp_lint.detector.profiling.idle import CAUSES, HOST, SYNC, Gaps, gaps
 from awp_lint.detector.profiling.join import Executions, call_costs, executions, tally
 from awp_lint.detector.profiling.program import build
 from awp_lint.detector.profiling.regions import main_thread, unit_marks, with_units
-from awp_lint.detector.profiling.session import ProcessSession, Window, WindowKind
+from awp_lint.detector.profiling.session import MarkRecords, ProcessSession, Window, WindowKind
 from awp_lint.detector.profiling.singles import Singles
+from awp_lint.detector.profiling.threads import name_threads
 from awp_lint.detector.profiling.timeline import Bools, Busy, Call, Cat, Floats, Ints, Links, Trace, link, sanity
 from awp_lint.detector.profiling.whatif import SLICE_STEPS, Slice, WhatIf, whatif
 
@@ -99,21 +100,22 @@ def process_costs(process: ProcessSession, kind: str, load: Loader) -> Costs:
         spans = units.spans(window, whole)
         if window.kind is not WindowKind.TRACE or window.trace is None:
             own = np.asarray(process.records.thread, np.int64)
-            found = _executions(process, counting, spans, window, main_thread(own, 0))
+            found = _executions(process.records, counting, spans, window, main_thread(own, 0))
             seen += np.bincount(found.mark, minlength=count)[:count]
             if window.kind is WindowKind.MARKS and (timed is None or id(window) in timed):
                 host_parts.append(_host(found, spans, count))
                 hosted.append(_recorded(spans, stretches))
                 marked_ms.append(spans.ms)
-                singles.add_marked(found, spans.index(found.open), (window.end_ns - window.start_ns) / 1e6)
+                singles.add_marked(found, (window.end_ns - window.start_ns) / 1e6)
         else:
             try:
                 trace = load(window.trace)
             except (OSError, ValueError) as error:
                 facts.problems.append(f"a trace slice cannot be read: {error}")
                 continue
-            _name_threads(trace, window.threads)
-            found = _executions(process, counting, spans, window, main_thread(trace.thread[trace.calls], 0))
+            records = name_threads(trace, process.records, window.threads)
+            thread = main_thread(trace.thread[trace.calls], 0)
+            found = _executions(records, counting, spans, window, thread)
             seen += np.bincount(found.mark, minlength=count)[:count]
             joined = _Joined(trace, found, spans)
             parts.append(_traced(joined, count, facts, singles))
@@ -139,10 +141,9 @@ def process_costs(process: ProcessSession, kind: str, load: Loader) -> Costs:
 
 
 def _executions(
-    process: ProcessSession, counting: frozenset[int], spans: units.Spans, window: Window, thread: int
+    records: MarkRecords, counting: frozenset[int], spans: units.Spans, window: Window, thread: int
 ) -> Executions:
-    records = with_units(process.records, counting, spans, thread)
-    return executions(records, window.start_ns, window.end_ns)
+    return executions(with_units(records, counting, spans, thread), window.start_ns, window.end_ns)
 
 
 def _recorded(spans: units.Spans, stretches: Sequence[tuple[int, int]]) -> Bools:
@@ -184,13 +185,6 @@ def _host(found: Executions, spans: units.Spans, count: int) -> tuple[Floats, Fl
     )
 
 
-def _name_threads(trace: Trace, natives: Mapping[int, int]) -> None:
-    """Native ids for the threads that the profiler recorded no operations of, and so numbers by their pthread."""
-    for number in np.unique(trace.thread).tolist():
-        if number in natives:
-            trace.thread[trace.thread == number] = natives[number]
-
-
 class _Joined:
     """A trace window with everything that hangs together with it."""
 
@@ -223,11 +217,11 @@ def _traced(joined: _Joined, count: int, facts: TraceFacts, singles: Singles) ->
     _facts(joined, facts)
     own, every = tally(found, owner, costs, whole=False), tally(found, owner, costs, whole=True)
     unit, mark = spans.index(found.open), found.mark.astype(np.int64)
-    known = np.ones(mark.size, np.int64)
+    known = np.ones(mark.size, np.bool_)
     if trace.calls.size:
         # A thread without a single runtime call may be one that the trace does not know: it shows nothing either way.
-        known = np.isin(found.thread, trace.thread[trace.calls]).astype(np.int64)
-        unit = np.where(known > 0, unit, -1)
+        known = np.isin(found.thread, trace.thread[trace.calls])
+        unit = np.where(known, unit, -1)
     took = np.where(found.outermost, (found.close - found.open) / 1e6, 0.0)
     until = _next_work(trace, links, found)
     limit = np.where(unit >= 0, np.append(spans.end, 0)[unit], found.close)
@@ -251,7 +245,7 @@ def _traced(joined: _Joined, count: int, facts: TraceFacts, singles: Singles) ->
         "exposed": every.exposed / 1e6,
         "fusible": np.maximum(every.gpu - every.longest, 0.0) / 1e6,
     }
-    singles.add_traced(found, unit, known, values)
+    singles.add_traced(found, known, values)
     return {name: _by_mark_and_unit(mark, unit, values[name], count, spans.start.size) for name in FIGURES}
 
 

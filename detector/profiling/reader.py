@@ -244,7 +244,7 @@ def _window(raw: dict[str, Any], paced: list[int], requests: list[int], place: P
         ticks=tuple(now for now in paced if start <= now <= end),
         requests=tuple(now for now in requests if start <= now <= end),
         trace=str(path) if path is not None and path.exists() else None,
-        threads={int(number): int(native) for number, native in raw.get("threads", {}).items()},
+        threads={int(native): int(ident) for native, ident in raw.get("threads", {}).items()},
         complete=bool(raw.get("complete")) and bool(raw.get("end_ns")),
         note=note,
     )

@@ -48,7 +48,7 @@ class Window:
     complete: bool = True
     note: str = ""
     requests: tuple[int, ...] = ()  # starts of requests, where steps pace the run
-    threads: Mapping[int, int] = field(default_factory=dict)  # thread numbers in the trace → native ids
+    threads: Mapping[int, int] = field(default_factory=dict)  # native ids → identities (pthread)
 
 
 @dataclass(slots=True)

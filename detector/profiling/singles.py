@@ -1,6 +1,7 @@
-"""Executions outside every unit: what a handler does once a request, beside the loop whose iterations are the units.
+"""Executions by themselves: what a handler does once a request, beside the loop whose iterations are the units.
 
-Each is priced as a unit of its own, a "call", and set against the time from one call to the next.
+Where no slice shows a statement inside a unit, each execution is priced as a unit of its own, a "call", and set against
+the time from one call to the next.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from awp_lint.detector.profiling.join import Executions
-from awp_lint.detector.profiling.timeline import Floats, Ints
+from awp_lint.detector.profiling.timeline import Bools, Floats
 
 MOST = 2_000  # executions of one mark that are kept
 
@@ -27,20 +28,19 @@ class Singles:
     host_ms: dict[int, Floats] = field(default_factory=dict)
     wall_ms: float = 0.0
 
-    def add_traced(self, found: Executions, unit: Ints, known: Ints, values: Mapping[str, Floats]) -> None:
-        """A trace window's executions. ``unit`` is -1 for those in no unit, ``known`` 0 where the trace knows nothing
-        of their thread."""
-        rows = np.flatnonzero((unit < 0) & (known > 0) & found.outermost)
+    def add_traced(self, found: Executions, known: Bools, values: Mapping[str, Floats]) -> None:
+        """A trace window's executions. ``known``: whether the trace knows anything of their thread."""
+        rows = np.flatnonzero(known & found.outermost)
         for mark in np.unique(found.mark[rows]).tolist():
             mine = rows[found.mark[rows] == mark][:MOST]
             row = self.figures.setdefault(mark, {})
             for name, series in values.items():
                 row[name] = np.append(row.get(name, np.empty(0)), series[mine])
 
-    def add_marked(self, found: Executions, unit: Ints, window_ms: float) -> None:
+    def add_marked(self, found: Executions, window_ms: float) -> None:
         """A marks-only window's."""
         self.wall_ms += window_ms
-        rows = np.flatnonzero((unit < 0) & found.outermost)
+        rows = np.flatnonzero(found.outermost)
         took = (found.close - found.open) / 1e6
         for mark in np.unique(found.mark[rows]).tolist():
             mine = rows[found.mark[rows] == mark][:MOST]

@@ -142,10 +142,10 @@ class SessionBuilder:
 
     def window(
         self, kind: WindowKind, start: float, end: float, ticks: list[float], trace: str | None = None,
-        requests: list[float] | None = None,
+        requests: list[float] | None = None, threads: dict[int, int] | None = None,
     ) -> None:  # fmt: skip
-        begun = tuple(ns(t) for t in requests or [])
-        self.windows.append(Window(kind, ns(start), ns(end), tuple(ns(t) for t in ticks), trace, requests=begun))
+        begun, begins = tuple(ns(t) for t in requests or []), tuple(ns(t) for t in ticks)
+        self.windows.append(Window(kind, ns(start), ns(end), begins, trace, requests=begun, threads=threads or {}))
 
     def session(self, **changes: Any) -> Session:
         order = sorted(range(len(self.records.time_ns)), key=lambda i: self.records.time_ns[i])

@@ -91,7 +91,7 @@ def test_verdicts_of_a_cpu_program(tmp_path: Path, capfd: pytest.CaptureFixture[
     assert wait.host_ms is not None and wait.host_ms > 0
     host = outcome.evidence["host"]
     assert host.calls_per_unit == 1.0
-    assert host.host_ms is not None and 4.0 <= host.host_ms <= 12.0
+    assert host.host_ms is not None and host.host_ms >= 4.0  # how much more is the machine's load
     # Most of the step: confirmed, unless the machine was so unsteady that even that cannot be said.
     assert host.verdict in (Verdict.CONFIRMED, Verdict.UNATTRIBUTABLE)
     if host.verdict is Verdict.UNATTRIBUTABLE:

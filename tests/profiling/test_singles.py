@@ -56,3 +56,26 @@ def test_marks_that_slices_have_not_shown_are_wanted() -> None:
     for _ in range(SLICES):
         aim.sliced([5 << 1 | 1, 4 << 1 | 1, 5 << 1])  # 4 opens and does not close in it
     assert aim.wanted([6]) == {4}
+
+
+def test_threads_that_end_share_a_number_in_the_trace(tmp_path: Path) -> None:
+    """Two handlers one after the other, of one identity: the trace has its low half, signed, without the sign."""
+    loop = finding(20, "AWP201", Event.LAUNCHES, "/app/x.py", RootCause.SCHEDULING)
+    builder = SessionBuilder([loop])
+    ident = 0x7F12_F000_0640
+    number = 2**32 - 0xF000_0640
+    for start in (2_100_000, 2_200_000):
+        builder.ran("f20", start, start + 20_000, 71)
+    ticks = [step * 10_000.0 for step in range(30)]
+    builder.window(WindowKind.BASELINE, 0, 1_000_500, ticks)
+    builder.window(WindowKind.MARKS, 2_000_000, 3_000_000, [2_000_000 + tick for tick in ticks])
+    trace = TraceBuilder()
+    for native, begin in ((72, 4_000_000.0), (73, 4_030_000.0)):
+        builder.ran("f20", begin + 1_000, begin + 21_000, native)
+        trace.launch(begin + 2_000, 20, begin + 2_100, 100, thread=number)
+        trace.launch(begin + 3_000, 20, begin + 3_100, 100, thread=number)
+    builder.window(
+        WindowKind.TRACE, 4_000_000, 4_060_000, [], trace.write(tmp_path / "slice.json"), threads={72: ident, 73: ident}
+    )
+    found = analyse(builder.session(), builder.findings).evidence["f20"]
+    assert found.unit == "call" and found.calls == 4 and found.launches == 2

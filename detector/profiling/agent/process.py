@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from typing import Any
 
 from awp_lint.detector.profiling.agent.state import State
@@ -53,16 +54,16 @@ def others() -> bool:
         return False
 
 
-def threads() -> dict[str, int]:
-    """Native ids of the threads, by the number that a trace has for a thread which it records no operations of.
+def threads(wrote: Mapping[int, int]) -> dict[str, int]:
+    """The identities of threads, as Python knows them, by their native ids: those that run and those in ``wrote``.
 
-    That is the low half of the pthread id, the identity that Python knows, as a signed number without its sign.
+    A trace numbers a thread which it records no operations of by its identity (see the analysis). A server with a
+    thread a request has such threads, that are gone when somebody looks.
     """
     threading = sys.modules.get("threading")
-    found = {}
+    found = {str(native): ident for native, ident in list(wrote.items())}
     for ident, thread in list(getattr(threading, "_active", {}).items()):
-        low = ident & 0xFFFFFFFF
         native = getattr(thread, "native_id", None)
         if native is not None:
-            found[str(low)] = found[str(min(low, 2**32 - low))] = native
+            found[str(native)] = ident
     return found

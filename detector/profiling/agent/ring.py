@@ -11,13 +11,14 @@ import itertools
 import mmap
 import os
 import struct
-from _thread import _local, get_native_id
+from _thread import _local, get_ident, get_native_id
 from collections.abc import Callable
 from time import time_ns
 
 RECORD = struct.Struct("=QII")
 SIZE = RECORD.size
 CAPACITY = 1 << 20
+_THREADS = 100_000  # whose identity is kept
 _SPARE = 64 << 20  # bytes that must stay free on the disk
 BREAK = 0xFFFFFFFF  # the code of a record that says: recording begins anew, what is open stays so
 
@@ -49,11 +50,14 @@ class Ring:
         self.memory = mapped(path, capacity * SIZE)
         self.counter = itertools.count()
         self.local = _local()
+        self.idents: dict[int, int] = {}  # native id → identity of each thread that wrote
         self.write = self._writer()
 
     def thread(self) -> int:
         """The calling thread's native id, kept for the next time in ``local.id``."""
         self.local.id = number = get_native_id()
+        if len(self.idents) < _THREADS:
+            self.idents[number] = get_ident()
         return number
 
     def _writer(self) -> Callable[[int, tuple[int, ...]], None]:

@@ -13,8 +13,9 @@ import os
 import sys
 from _thread import allocate_lock, get_native_id, start_new_thread
 from collections import Counter
+from collections.abc import Iterator
 from time import perf_counter, perf_counter_ns, time_ns
-from typing import Any, Callable, Iterator
+from typing import Any, Callable
 
 from awp_lint.detector.profiling.agent.aim import Aim
 from awp_lint.detector.profiling.agent.budget import BUDGET, Thin, event_ns, share, thinned
@@ -339,7 +340,7 @@ class Schedule:
     def _open_slice(self) -> dict[str, Any]:
         name = "trace-%d.json" % self._slices
         self._slices += 1
-        window = self._open("trace", trace=name, threads=threads())
+        window = self._open("trace", trace=name, threads={})
         window["start_ns"] = min(window["start_ns"], self.tracer.began_ns)
         return window
 
@@ -347,7 +348,7 @@ class Schedule:
         """Export what the slice recorded; its size in bytes."""
         size = self.tracer.export(self.record.path(window["trace"]))
         window["bytes"] = size
-        window["threads"].update(threads())
+        window["threads"] = threads(self.state.marks_ring().idents)
         return size
 
     def _start_slice(self) -> None:
