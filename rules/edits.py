@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import keyword
 import re
 from collections.abc import Iterator, Sequence
 
@@ -120,9 +121,11 @@ def fresh_name(wanted: str, definition: Definition) -> str:
 
 def base_name(node: ast.expr) -> str:
     """A readable stem for names of what an expression gives: ``timesteps`` of ``scheduler.timesteps[0]``."""
-    while isinstance(node, ast.Subscript | ast.Call | ast.Starred | ast.UnaryOp):
+    while isinstance(node, ast.Subscript | ast.Call | ast.Starred | ast.UnaryOp | ast.BinOp):
         if isinstance(node, ast.Subscript | ast.Starred):
             node = node.value
+        elif isinstance(node, ast.BinOp):
+            node = node.right if isinstance(node.left, ast.Constant) else node.left
         elif isinstance(node, ast.UnaryOp):
             node = node.operand
         elif isinstance(node.func, ast.Attribute) and not _module_name(node.func.value):
@@ -201,9 +204,30 @@ def remove(statement: ast.stmt, definition: Definition) -> Edit | None:
     return Edit(source.line_starts[statement.lineno - 1], stop, "")
 
 
-def one_value(code: str) -> str:
-    """An expression's code as it may stand alone on the right of an assignment, over several lines too."""
-    return f"({code})" if "\n" in code or "\r" in code else code
+def opens_arguments(place: int, text: str) -> bool:
+    """Whether the bracket at an offset opens a call's arguments (or an index), not a bracketed expression."""
+    before = text[:place].rstrip(" \t")[-10:]
+    word = re.search(r"(\w+)$", before)
+    if word is not None:
+        return not keyword.iskeyword(word.group(1))
+    return before.endswith((")", "]", '"', "'"))
+
+
+def moved_lines(statement: ast.stmt, place: ast.stmt, definition: Definition) -> list[str] | None:
+    """The lines of a statement, without their own indentation, to be inserted before another; None where text in them
+    would change with it."""
+    if not starts_line(statement, definition) or _multiline_text(statement):
+        return None
+    source, indent = definition.source, indent_of(statement, definition)
+    start, end = definition.range(statement)
+    lines = [source.line_text(n) for n in range(statement.lineno, (statement.end_lineno or statement.lineno) + 1)]
+    last = len(lines) - 1
+    tail = source.line_starts[statement.lineno - 1 + last]
+    lines[-1] = source.text[tail:end] if last else source.text[start:end]
+    lines[0] = lines[0].removeprefix(indent)
+    if any(line.strip() and not line.startswith(indent) for line in lines[1:]):
+        return None
+    return [lines[0], *(line.removeprefix(indent) for line in lines[1:])]
 
 
 def unwrap(branch: ast.If, definition: Definition, replaced: Sequence[Edit] = ()) -> Edit | None:

@@ -6,7 +6,7 @@ import ast
 
 from awp_lint.detector.finding import Edit
 from awp_lint.rules.common import assigned_name
-from awp_lint.rules.edits import base_name, fresh_name, insert_before, one_value, remove
+from awp_lint.rules.edits import base_name, fresh_name, insert_before, moved_lines, opens_arguments, remove
 from awp_lint.rules.nodemap import Definition
 from awp_lint.rules.sync.contexts import guarded
 
@@ -19,18 +19,26 @@ def hoist(node: ast.expr, loop: ast.AST, definition: Definition, stem: str | Non
     view = definition.view
     if not isinstance(loop, ast.For | ast.While) or guarded(view, node, loop) or not _in_body(node, loop):
         return None
-    code = one_value(definition.text(node))
+    code = definition.text(node)
     statement = view.statement(node)
     name = assigned_name(view, node)
     if name is not None and isinstance(statement, ast.Assign) and statement.value is node:
         alone = list(view.assignments(name)) == [statement] and view.parent(statement) is loop
         if alone:
-            dropped = remove(statement, definition)
-            above = insert_before(loop, [f"{name} = {code}"], definition)
+            dropped, lines = remove(statement, definition), moved_lines(statement, loop, definition)
+            above = insert_before(loop, lines, definition) if lines is not None else None
             return None if dropped is None or above is None else (above, dropped)
+    if "\n" in code:
+        return None
     spelling = fresh_name(stem or f"{base_name(node)}_once", definition)
     above = insert_before(loop, [f"{spelling} = {code}"], definition)
-    return None if above is None else (above, definition.replace(node, spelling))
+    if above is None:
+        return None
+    start, end = definition.range(node)
+    text = definition.source.text
+    if text[start - 1 : start] == "(" and text[end : end + 1] == ")" and not opens_arguments(start - 1, text):
+        return above, Edit(start - 1, end + 1, spelling)  # brackets of its own
+    return above, Edit(start, end, spelling)
 
 
 def _in_body(node: ast.expr, loop: ast.For | ast.While) -> bool:

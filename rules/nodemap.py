@@ -8,6 +8,7 @@ its findings get no fix. Spans of edits come from the ``ast`` positions, which e
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -33,6 +34,11 @@ class Definition:
     source: Source
     imports: set[Import] = field(default_factory=set)
     _maps: dict[int, dict[int, cst.CSTNode]] = field(default_factory=dict)  # by the first statement of the parsed unit
+
+    @functools.cached_property
+    def whole(self) -> ast.Module:
+        """The file's tree with every definition in it: the view's own lacks the bodies that no rule is asked about."""
+        return ast.parse(self.source.text)
 
     def node(self, node: ast.AST) -> cst.CSTNode:
         """The LibCST node of an ``ast`` node of this definition. Raises :class:`Mismatch`."""

@@ -101,15 +101,11 @@ def pinned(call: ast.Call, source: ast.expr, definition: Definition) -> Fix | No
         return None
     cuda = definition.torch_name("torch.cuda")
     code = definition.text(source)
-    if "\n" in code:
+    if "\n" in code or not pure_chain(source):
         return None
-    atom = isinstance(source, ast.Name | ast.Attribute | ast.Call | ast.Subscript)
-    pinning = f"{code if atom else f'({code})'}.pin_memory() if {cuda}.is_available() else {code}"
+    pinning = f"{code}.pin_memory() if {cuda}.is_available() else {code}"
     start, end = definition.range(source)
     text = definition.source.text
-    bracketed = (
-        text[:start].rstrip().endswith("(") and text[end:].lstrip().startswith(")") and not _is_argument(start, text)
-    )
     close = definition.range(call)[1] - 1
     arguments = text[definition.range(call.func)[1] : close].strip()
     if text[close] != ")" or not arguments.startswith("("):
@@ -121,18 +117,12 @@ def pinned(call: ast.Call, source: ast.expr, definition: Definition) -> Fix | No
         title=f"pin `{short(source, 30)}` and copy it without waiting",
         safety=Safety.UNSAFE,
         edits=(
-            Edit(start, end, pinning if bracketed else f"({pinning})"),
+            Edit(start, end, f"({pinning})"),
             Edit(close, close, f"{comma}non_blocking=True"),
         ),
         effects=(Effect.TIMING, Effect.MEMORY),
         requires=(f"`{short(source, 30)}` is on the host whenever this runs, and pinning works (not on WSL)",),
     )
-
-
-def _is_argument(start: int, text: str) -> bool:
-    """Whether the bracket before an offset opens a call's arguments."""
-    before = text[:start].rstrip()[:-1].rstrip()
-    return bool(before) and (before[-1].isalnum() or before[-1] in "_])")
 
 
 def kept_there(call: ast.Call, receiver: ast.expr, moved: Move, definition: Definition) -> Fix | None:
@@ -146,7 +136,7 @@ def kept_there(call: ast.Call, receiver: ast.expr, moved: Move, definition: Defi
     if device is None or not pure_chain(device):
         return None
     holder = _class_of(definition)
-    if holder is None or not _read_here_only(holder, receiver.attr, view):
+    if holder is None or not _read_here_only(holder, receiver.attr, first_line(view.statement(call))):
         return None
     if re.search(r"register_buffer", _comments(definition, holder), re.IGNORECASE):
         return None  # somebody says why it is no buffer; what else holds is not for us to know
@@ -166,13 +156,20 @@ def kept_there(call: ast.Call, receiver: ast.expr, moved: Move, definition: Defi
 
 
 def _class_of(definition: Definition) -> ast.ClassDef | None:
-    from awp_lint.rules.fusion.context import class_node
+    """The innermost class around the view, with all of its methods."""
+    node = definition.view.node
+    if isinstance(node, ast.Module):
+        return None
+    around = [
+        part
+        for part in ast.walk(definition.whole)
+        if isinstance(part, ast.ClassDef) and part.lineno < node.lineno <= (part.end_lineno or 0)
+    ]
+    return max(around, key=lambda part: part.lineno, default=None)
 
-    return class_node(definition.view, definition.file)
 
-
-def _read_here_only(holder: ast.ClassDef, attribute: str, view: FunctionView) -> bool:
-    """Whether only this method reads ``self.attribute``, and a constructor alone writes it."""
+def _read_here_only(holder: ast.ClassDef, attribute: str, line: int) -> bool:
+    """Whether the method around a line is the only one that reads ``self.attribute``, and a constructor writes it."""
     for method_node in holder.body:
         if not isinstance(method_node, ast.FunctionDef | ast.AsyncFunctionDef):
             continue
@@ -180,7 +177,7 @@ def _read_here_only(holder: ast.ClassDef, attribute: str, view: FunctionView) ->
             if not (isinstance(part, ast.Attribute) and part.attr == attribute):
                 continue
             if isinstance(part.ctx, ast.Load):
-                if method_node is not view.node:
+                if not method_node.lineno <= line <= (method_node.end_lineno or 0):
                     return False
             elif method_node.name != "__init__":
                 return False
