@@ -1,13 +1,13 @@
 """What a mark costs, on both back ends: nothing recorded (armed) and recorded, interleaved, with an A/A floor.
 
-    python benchmarks/profile/marks.py [--python PATH]... [--step cpu|cuda] [--blocks 120] [--save marks]
+    python benchmarks/profile/marks.py [--python PATH]... [--compiled-in] [--step cpu|cuda] [--save marks]
 
 Three loops take turns in random order, in blocks of some milliseconds: A and A2 are two copies of an unmarked loop,
 B is the same loop with a mark on the call in it. ``armed`` is B - A while nothing is recorded, ``recorded`` is B - A
 while it is, ``floor`` is A2 - A; all in nanoseconds of the thread's own time a marked execution, medians of paired
 differences with 95 % bootstrap intervals. With ``--step`` (needs torch) the loop is a step of 1,000 small operations
 with 50 marked ones and one mark in a loop over 64 elements, and the figures are percent of a step, by the clock on the
-wall.
+wall; ``budget`` is ``recorded`` with the marks thinned out as a profile run does it, over whole turns of it.
 """
 
 from __future__ import annotations
@@ -81,8 +81,17 @@ def child(folder: Path, blocks: int, device: str | None) -> None:
     marks = 114 if device else 1
     found: dict[str, list[float]] = {"armed": [], "recorded": [], "floor": []}
     length: list[float] = []
+    modes = [("armed", backend.off), ("recorded", backend.on)]
+    if device:
+        modes.append(("budget", backend.on))
+        found["budget"] = []
     gc.disable()
-    for mode, switch in (("armed", backend.off), ("recorded", backend.on)):
+    every = 1
+    for mode, switch in modes:
+        if mode == "budget":
+            backend.off()
+            every = thin(core._agent, length)
+            number = -(-number // every) * every
         switch()
         timed.marked(number)
         for _ in range(blocks):
@@ -98,10 +107,27 @@ def child(folder: Path, blocks: int, device: str | None) -> None:
         "python": "{}.{}.{}".format(*sys.version_info[:3]),
         "backend": backend.name,
         "marks": marks,
+        "every": every,
         "unit_us": statistics.median(length) * 1e6,
         **{name: interval(values) for name, values in found.items()},
     }
     (folder / "result.json").write_text(json.dumps(result), encoding="utf-8")
+
+
+def thin(agent: Any, length: list[float]) -> int:
+    """Thin out the marks as the schedule does, for what a step of ``marked`` records. Every how many steps."""
+    from awp_lint.detector.profiling.agent.budget import Thin, event_ns, thinned
+
+    marks = sorted(agent.state.armed)
+    loop = next(mark.number for found in agent.plan.by_path.values() for mark in found if mark.unit)
+    events = {mark: 2 for mark in marks if mark != loop}
+    events[max(events)] = 128  # the one in the loop over 64 elements is the last
+    step = statistics.median(length)
+    heavy, every = thinned(events, 1, step, event_ns(agent.state.marks_ring()))
+    if heavy:
+        chosen = frozenset(marks) if agent.backend.switches_all else heavy
+        agent.state.thin = Thin(chosen, every, loop, agent.backend.switch)
+    return every
 
 
 def calibrate(clock: Callable[[Callable[[int], Any], int], float], function: Callable[[int], Any]) -> int:
@@ -125,7 +151,7 @@ def interval(values: list[float]) -> tuple[float, float, float]:
     return statistics.median(values), draws[25], draws[974]
 
 
-def measured(python: str, blocks: int, device: str | None) -> dict[str, Any]:
+def measured(python: str, blocks: int, device: str | None, compiled_in: bool) -> dict[str, Any]:
     """Run the child under an interpreter with the agent in it."""
     import os
 
@@ -145,9 +171,15 @@ def measured(python: str, blocks: int, device: str | None) -> dict[str, Any]:
                 begin = text.index("= ") + 2 if "= " in text else begin
                 mark = Mark(MarkKind.CALL, number, begin, number, len(text), "marked", 0, Event.HOST)
                 marks.append(PlannedMark(len(marks), "x", str(folder / "timed.py"), "timed", mark))
+        if device:
+            lines = source.splitlines()
+            place_of = lines.index("def marked(n):") + 3
+            mark = Mark(MarkKind.LOOP, place_of, 4, len(lines), len(lines[-1]), "marked", place_of - 2, Event.NONE)
+            marks.append(PlannedMark(len(marks), "", str(folder / "timed.py"), "timed", mark, "step"))
         write_plan(folder, Plan(tuple(marks)), RunOptions())
         command = [python, __file__, "--child", place, "--blocks", str(blocks), *(["--step", device] if device else [])]
-        subprocess.run(command, check=True, env=environment(os.environ, folder))
+        own = {**os.environ, **({"AWP_LINT_AGENT_BACKEND": "compiled-in"} if compiled_in else {})}
+        subprocess.run(command, check=True, env=environment(own, folder))
         result: dict[str, Any] = json.loads((folder / "result.json").read_text(encoding="utf-8"))
         return result
 
@@ -157,6 +189,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--python", action="append", default=[], help="interpreters to measure; this one by default")
     parser.add_argument("--step", choices=("cpu", "cuda"), help="a step of 1,000 operations instead of a bare loop")
+    parser.add_argument("--compiled-in", action="store_true", help="also with marks compiled in, on each interpreter")
     parser.add_argument("--blocks", type=int, default=120)
     parser.add_argument("--save", metavar="NAME", help="also keep the result under benchmarks/results")
     parser.add_argument("--child", help=argparse.SUPPRESS)
@@ -167,11 +200,17 @@ def main() -> None:
     sys.path.insert(0, str(ROOT / "benchmarks"))
     from measure import save, table
 
-    results = [measured(python, options.blocks, options.step) for python in options.python or [sys.executable]]
-    rows = [["python", "back end", "plain µs", "armed", "recorded", "A/A floor"]]
+    ways = [False, True] if options.compiled_in else [False]
+    results = [
+        measured(python, options.blocks, options.step, way)
+        for python in options.python or [sys.executable]
+        for way in ways
+    ]
+    names = ("armed", "recorded", *(("budget",) if options.step else ()), "floor")
+    rows = [["python", "back end", "plain µs", *names[:-1], "A/A floor"]]
     for result in results:
         row = [result["python"], result["backend"], f"{result['unit_us']:.3f}"]
-        for name in ("armed", "recorded", "floor"):
+        for name in names:
             middle, low, high = result[name]
             scale, unit = (100 / (result["unit_us"] / 1e6), "%") if options.step else (1e9, "ns")
             digits = 2 if options.step else 0
