@@ -85,7 +85,8 @@ def changed_in_working_tree(ref: str | None) -> dict[str, ChangedFile]:
     repository = Repository(os.getcwd())
     base = repository.merge_base(ref if ref is not None else repository.default_base())
     changed = parse_diff(repository.diff(base))
-    for path in repository.untracked():
+    # A hook of pre-commit speaks of what is about to be committed, which untracked files are not.
+    for path in () if os.environ.get("PRE_COMMIT") == "1" else repository.untracked():
         changed[path] = ChangedFile(path, path, (), (), whole=True)
     return {os.path.realpath(os.path.join(repository.root, path)): file for path, file in changed.items()}
 

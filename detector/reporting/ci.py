@@ -9,16 +9,29 @@ from xml.sax.saxutils import escape, quoteattr
 from awp_lint.detector.finding import Confidence, Finding
 from awp_lint.detector.reporting.report import Report, verdict_of
 
+_ANNOTATIONS = 10
 _SEVERITY = {Confidence.HIGH: "major", Confidence.MEDIUM: "minor", Confidence.LOW: "info"}
 
 
 def github(report: Report) -> str:
-    """Workflow commands, one annotation a finding; findings that cost nothing here come as notices."""
-    return "".join(_annotation(f) for f in report.findings)
+    """Workflow commands, one annotation a finding; findings that cost nothing here come as notices.
+
+    GitHub shows ten annotations of a kind a step and drops the rest without a word: they are lines of the log instead.
+    """
+    left = {"warning": _ANNOTATIONS, "notice": _ANNOTATIONS}
+    rows = []
+    for finding in report.findings:
+        kind = "warning" if verdict_of(finding).counts else "notice"
+        if left[kind]:
+            left[kind] -= 1
+            rows.append(_annotation(finding, kind))
+        else:
+            place = f"{finding.path}:{finding.span.line}"
+            rows.append(f"{_data(place)}: {finding.rule} {_data(_sentence(finding))}\n")
+    return "".join(rows)
 
 
-def _annotation(finding: Finding) -> str:
-    kind = "warning" if verdict_of(finding).counts else "notice"
+def _annotation(finding: Finding, kind: str) -> str:
     properties = {
         "file": finding.path,
         "line": finding.span.line,

@@ -1,7 +1,8 @@
 """SARIF 2.1.0, as GitHub code scanning and other viewers take it.
 
 Code flows carry the frequency chain, ``fixes`` the rewrite as character regions, ``suppressions`` the comments in the
-code, ``partialFingerprints`` the finding's id, which survives line moves.
+code. The fingerprint is the finding's id, which survives line moves; it stands under GitHub's own name too, since code
+scanning knows alerts again by that alone. Code scanning refuses a file of more than 25,000 results.
 """
 
 from __future__ import annotations
@@ -17,12 +18,13 @@ from awp_lint.detector.reporting.report import Report, verdict_of
 
 _LEVEL = {Confidence.HIGH: "warning", Confidence.MEDIUM: "warning", Confidence.LOW: "note"}
 _HARMLESS = (Verdict.PRESENT_BUT_FREE, Verdict.REFUTED, Verdict.NOT_REACHED)
+_MOST = 25_000
 _PRECISION = {Confidence.HIGH: "high", Confidence.MEDIUM: "medium", Confidence.LOW: "low"}
 
 
 def render(report: Report, pages: Mapping[str, Mapping[str, str]]) -> str:
     """The log as JSON. ``pages`` maps rule ids to ``name``, ``summary`` and ``help`` (Markdown)."""
-    shown = (*report.findings, *report.suppressed)
+    shown = (*report.findings, *report.suppressed)[:_MOST]
     ids = sorted({f.rule for f in shown})
     run: dict[str, Any] = {
         "tool": {
@@ -37,12 +39,19 @@ def render(report: Report, pages: Mapping[str, Mapping[str, str]]) -> str:
         "invocations": [
             {
                 "executionSuccessful": not any(p.fatal for p in report.problems),
-                "toolExecutionNotifications": [_notification(p) for p in report.problems],
+                "toolExecutionNotifications": [_notification(p) for p in report.problems] + _cut(report),
             }
         ],
     }
     log = {"$schema": "https://json.schemastore.org/sarif-2.1.0.json", "version": "2.1.0", "runs": [run]}
     return json.dumps(log, indent=1, ensure_ascii=False) + "\n"
+
+
+def _cut(report: Report) -> list[dict[str, Any]]:
+    left = len(report.findings) + len(report.suppressed) - _MOST
+    if left <= 0:
+        return []
+    return [{"level": "warning", "message": {"text": f"{left} more results: a file may hold {_MOST:,}"}}]
 
 
 def _rule(rule: str, page: Mapping[str, str], findings: Iterable[Finding]) -> dict[str, Any]:
@@ -51,8 +60,14 @@ def _rule(rule: str, page: Mapping[str, str], findings: Iterable[Finding]) -> di
         "id": rule,
         "name": page.get("name", rule),
         "shortDescription": {"text": page.get("summary", rule)},
+        "fullDescription": {"text": page.get("summary", rule)},
+        "defaultConfiguration": {"level": _LEVEL[best]},
         "help": {"text": page.get("help", ""), "markdown": page.get("help", "")},
-        "properties": {"precision": _PRECISION[best], "tags": ["performance", "pytorch"]},
+        "properties": {
+            "precision": _PRECISION[best],
+            "problem.severity": "recommendation" if best is Confidence.LOW else "warning",
+            "tags": ["performance", "pytorch"],
+        },
     }
 
 
@@ -70,6 +85,8 @@ def _location(path: str, region: Mapping[str, int], message: str | None = None) 
 
 def _region(finding: Finding) -> dict[str, int]:
     span = finding.span
+    if finding.cell is not None:
+        return {"startLine": 1}  # lines are the cell's; where the cell begins in the JSON nobody sees
     return {
         "startLine": span.line,
         "startColumn": span.column,
@@ -81,6 +98,8 @@ def _region(finding: Finding) -> dict[str, int]:
 def _result(finding: Finding, ids: Sequence[str]) -> dict[str, Any]:
     verdict = verdict_of(finding)
     reasons = [*finding.why]
+    if finding.cell is not None:
+        reasons.insert(0, f"cell {finding.cell}, line {finding.span.line}")
     if finding.evidence is not None:
         reasons.append(f"{verdict.value.replace('_', ' ')}: {finding.evidence.reason}")
     result: dict[str, Any] = {
@@ -89,7 +108,7 @@ def _result(finding: Finding, ids: Sequence[str]) -> dict[str, Any]:
         "level": "note" if verdict in _HARMLESS else _LEVEL[finding.confidence],
         "message": {"text": "\n".join((finding.message, *reasons))},
         "locations": [_location(finding.path, _region(finding))],
-        "partialFingerprints": {"awpLint/v1": finding.id},
+        "partialFingerprints": {"awpLint/v1": finding.id, "primaryLocationLineHash": f"{finding.id}:1"},
         "properties": {
             "confidence": finding.confidence.value,
             "frequency": finding.frequency,
@@ -105,7 +124,8 @@ def _result(finding: Finding, ids: Sequence[str]) -> dict[str, Any]:
         result["relatedLocations"] = [_location(r.path, {"startLine": r.line}, r.message) for r in finding.related]
     if finding.suppressed is not None:
         result["suppressions"] = [{"kind": "inSource", "justification": finding.suppressed or "no reason given"}]
-    if finding.fix is not None and finding.fix.edits:
+    # A rewrite that needs an import would be half a rewrite here.
+    if finding.fix is not None and finding.fix.edits and not finding.fix.imports and finding.cell is None:
         result["fixes"] = [_fix(finding)]
     return result
 

@@ -1,7 +1,12 @@
 from __future__ import annotations
 
 import json
+import re
 import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import jsonschema
+import pytest
 
 from awp_lint.detector.finding import (
     Confidence,
@@ -10,7 +15,9 @@ from awp_lint.detector.finding import (
     Finding,
     Fix,
     Frame,
+    Import,
     Problem,
+    Related,
     RootCause,
     Safety,
     Span,
@@ -46,6 +53,12 @@ def test_github_annotations_escape_what_would_end_the_command() -> None:
         "::warning file=pkg/a b.py,line=7,endLine=7,col=5,title=AWP101 device-read::`a|b` waits: 100%25 of%0Athe time"
     )
     assert out[1].startswith("::notice ")
+
+
+def test_github_gets_ten_annotations_of_a_kind_and_the_rest_as_lines() -> None:
+    out = ci.github(Report(tuple(finding(n) for n in range(1, 15)))).splitlines()
+    assert sum(row.startswith("::warning ") for row in out) == 10
+    assert out[10] == "pkg/a b.py:11: AWP101 `a|b` waits: 100%25 of%0Athe time"
 
 
 def test_gitlab_fingerprints_are_unique() -> None:
@@ -86,5 +99,43 @@ def test_sarif_carries_flow_fix_suppression_and_fingerprint() -> None:
     }
     assert (first["level"], free["level"]) == ("warning", "note")
     assert silenced["suppressions"][0]["kind"] == "inSource"
-    assert first["partialFingerprints"] == {"awpLint/v1": "0123456789abcdef"}
+    assert first["partialFingerprints"] == {
+        "awpLint/v1": "0123456789abcdef",
+        "primaryLocationLineHash": "0123456789abcdef:1",
+    }
     assert run["invocations"][0]["toolExecutionNotifications"][0]["level"] == "warning"
+
+
+def test_sarif_follows_its_schema_and_what_code_scanning_asks_for() -> None:
+    fix = Fix("t", Safety.SAFE, edits=(Edit(3, 5, "x"),))
+    needs = Fix("t", Safety.SAFE, edits=(Edit(3, 5, "x"),), imports=(Import("torch"),))
+    shown = (
+        finding(fix=fix, chain=(Frame("main.py", 0, "main"),), related=(Related("b.py", 2, "made here"),), rank=1),
+        finding(8, path="/abs/ü.py", fix=needs),
+        finding(9, path="n.ipynb", cell=4),
+        FREE,
+    )
+    report = Report(shown, (finding(11, suppressed="why"),), (Problem("c.py", "bad", None, fatal=True),))
+    log = json.loads(sarif.render(report, {"AWP101": {"name": "device-read", "summary": "s", "help": "h"}}))
+    schema = json.loads((Path(__file__).parent / "data" / "sarif-2.1.0-rtm.5.json").read_text())
+    jsonschema.Draft4Validator(schema).validate(log)
+    (run,) = log["runs"]
+    (rule,) = run["tool"]["driver"]["rules"]
+    assert rule["fullDescription"]["text"] and rule["help"]["text"] and rule["help"]["markdown"]
+    assert rule["properties"]["precision"] == "high" and rule["properties"]["problem.severity"] == "warning"
+    assert len(rule["properties"]["tags"]) <= 10
+    for result in run["results"]:
+        assert result["message"]["text"] and len(result["locations"]) == 1
+        region = result["locations"][0]["physicalLocation"]["region"]
+        assert region["startLine"] >= 1 and re.fullmatch(
+            r"[0-9a-f]+:1", result["partialFingerprints"]["primaryLocationLineHash"]
+        )
+    assert "fixes" in run["results"][0] and "fixes" not in run["results"][1]
+    assert run["results"][2]["message"]["text"].split("\n")[2].startswith("cell 4, line 9")
+
+
+def test_sarif_stays_below_what_code_scanning_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sarif, "_MOST", 3)
+    (run,) = json.loads(sarif.render(Report(tuple(finding(n) for n in range(1, 6))), {}))["runs"]
+    assert len(run["results"]) == 3
+    assert run["invocations"][0]["toolExecutionNotifications"][0]["message"]["text"].startswith("2 more results")
