@@ -1,7 +1,8 @@
 """The order of findings: what was measured first, then what is predicted, then what is expected.
 
-With a run: by predicted saving (percent of the unit). Without one: by the static score (frequency weight × base cost of
-the rule × confidence), which is an order and never shown as a time. Ties: safer fixes first, then path and line.
+With a proof: verified savings first. With a run: by predicted saving (percent of the unit). Without one: by the static
+score (frequency weight × base cost of the rule × confidence), which is an order and never shown as a time. Ties: safer
+fixes first, then path and line.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable
 
-from awp_lint.detector.finding import Finding, Safety, Verdict
+from awp_lint.detector.finding import Finding, Safety, Verdict, VerificationVerdict
 
 # What a person should read first among findings that a run has seen.
 _VERDICT_ORDER = {
@@ -29,8 +30,11 @@ def _key(finding: Finding) -> tuple[object, ...]:
     verdict = evidence.verdict if evidence else Verdict.STATIC_ONLY
     saving = evidence.predicted_saving if evidence else None
     safety = finding.fix.safety if finding.fix else Safety.MANUAL
+    proof = finding.verification
+    proven = proof.saving_pct or 0.0 if proof is not None and proof.verdict is VerificationVerdict.VERIFIED else 0.0
     return (
         finding.origin != "project",
+        -proven,
         _VERDICT_ORDER[verdict],
         -(saving.pct if saving else 0.0),
         -finding.score,

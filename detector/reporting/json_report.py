@@ -10,6 +10,7 @@ from awp_lint import __version__
 from awp_lint.detector.finding import Evidence, Finding, Fix
 from awp_lint.detector.reporting.report import Report
 from awp_lint.detector.semantics.view import Target
+from awp_lint.detector.verification.words import as_dict as verification_dict
 
 SCHEMA = "awp-lint/1"
 
@@ -86,7 +87,7 @@ def finding_dict(finding: Finding) -> dict[str, Any]:
         "suppressed": finding.suppressed,
         "fix": _fix(finding.fix),
         "evidence": evidence_dict(finding.evidence),
-        "verification": None,
+        "verification": verification_dict(finding.verification) if finding.verification is not None else None,
     }
 
 

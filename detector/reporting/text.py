@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from awp_lint.detector.finding import Evidence, Finding, Safety, Verdict
+from awp_lint.detector.finding import Evidence, Finding, Safety, Verdict, Verification, VerificationVerdict
 from awp_lint.detector.reporting.report import Report, verdict_of
 from awp_lint.detector.reporting.terminal import Line, line
+from awp_lint.detector.verification.words import words as proof_words
 
 _VERDICT_STYLE = {
     Verdict.CONFIRMED: "bold red",
@@ -17,6 +18,15 @@ _VERDICT_STYLE = {
     Verdict.REACHED_OUTSIDE_WINDOWS: "cyan",
     Verdict.NOT_REACHED: "dim",
     Verdict.UNATTRIBUTABLE: "magenta",
+}
+_PROOF_STYLE = {
+    VerificationVerdict.VERIFIED: "bold green",
+    VerificationVerdict.NO_EFFECT: "cyan",
+    VerificationVerdict.REGRESSION: "bold red",
+    VerificationVerdict.NOT_RESOLVED: "yellow",
+    VerificationVerdict.NOT_EXERCISED: "dim",
+    VerificationVerdict.DIFFERS: "bold red",
+    VerificationVerdict.DOES_NOT_RUN: "bold red",
 }
 _DIFF_STYLE = {"+": "green", "-": "red", "@": "cyan"}
 _COLLAPSED = (Verdict.PRESENT_BUT_FREE, Verdict.REFUTED, Verdict.NOT_REACHED, Verdict.REACHED_OUTSIDE_WINDOWS)
@@ -59,6 +69,7 @@ def _brief(finding: Finding) -> Iterator[Line]:
     assert finding.evidence is not None
     yield _headline(finding)
     yield line("      ", *_verdict_words(finding.evidence), (f": {finding.evidence.reason}", "dim"))
+    yield from _verification_lines(finding.verification)
     yield line()
 
 
@@ -73,6 +84,7 @@ def _block(finding: Finding, siblings: list[Finding]) -> Iterator[Line]:
             (f" · runs {finding.frequency} · {finding.root_cause.value}", ""),
         )
     yield line("      ", finding.message)
+    yield from _verification_lines(finding.verification)
     for number, reason in enumerate(finding.why):
         yield line(("      why  " if number == 0 else "           "), (reason, "dim"))
     for other in finding.related:
@@ -83,6 +95,27 @@ def _block(finding: Finding, siblings: list[Finding]) -> Iterator[Line]:
         yield line("      also ", (f"the same code at {places}{more}", "dim"))
     yield from _fix_lines(finding)
     yield line()
+
+
+def evidence_lines(finding: Finding) -> list[Line]:
+    """What was measured and proven of a finding; nothing without a run."""
+    measured = () if finding.evidence is None else _evidence_lines(finding.evidence)
+    return [*measured, *_verification_lines(finding.verification)]
+
+
+def profile_lines(profile: Mapping[str, Any]) -> list[Line]:
+    """What a run says of the program as a whole."""
+    return list(_profile_lines(profile))
+
+
+def _verification_lines(found: Verification | None) -> Iterator[Line]:
+    if found is None:
+        return
+    figures = "" if found.saving_pct is None else f" · {found.pairs} rounds"
+    yield line("      ", ("patch ", ""), (proof_words(found), _PROOF_STYLE[found.verdict]), figures)
+    told = (found.equality, *found.notes) if found.saving_pct is not None else found.notes
+    for text in filter(None, told):
+        yield line("           ", (text, "dim"))
 
 
 def _fix_lines(finding: Finding) -> Iterator[Line]:
@@ -177,6 +210,15 @@ def _profile_lines(profile: Mapping[str, Any]) -> Iterator[Line]:
     ]
     if costs:
         yield line(("Overhead ", "bold"), " · ".join(costs))
+    proof = profile.get("verification")
+    if proof is not None and proof["joint"] is not None:
+        joint = proof["joint"]
+        saved = ""
+        if joint["saving_pct"] is not None:
+            saved = f" {joint['saving_pct']:+.1f} % [{joint['low_pct']:.1f}, {joint['high_pct']:.1f}]"
+        verdict = joint["verdict"].replace("_", " ")
+        equal = f" · {joint['equality']}" if joint["equality"] else ""
+        yield line(("Together ", "bold"), f"{len(joint['findings'])} patches: {verdict}{saved}", (equal, "dim"))
     if profile.get("trusted") is False:
         yield line(("Not trusted: ", "bold yellow"), "; ".join(profile.get("reasons") or ("no reason recorded",)))
     yield line()

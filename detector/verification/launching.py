@@ -19,26 +19,33 @@ from typing import Any
 
 from awp_lint.detector.profiling.launch import Plan, RunOptions, run_profiled
 from awp_lint.detector.profiling.session import PlannedMark
-from awp_lint.detector.verification.overlay import PatchTrial, moved
+from awp_lint.detector.verification.overlay import FileOverlay, PatchTrial, moved
 
 _RECORD = struct.Struct("=QII")
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
-    """What a launch is for. ``seconds``: to be measured; ``limit``: for the whole launch.
+class Wish:
+    """A patch to be looked at in a launch: measured for so many seconds; ``compare``: its calls are compared too.
 
-    ``compare``: look at calls too. ``allowed``: what the patches declare that they may change.
+    ``allowed``: what it declares that it may change.
     """
 
-    route: str
-    arm: str
+    trial: PatchTrial
     seconds: float
+    compare: bool = True
+    allowed: Mapping[str, bool] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a launch is for; ``limit``: seconds for all of it. By the route "process" one patch, as ``arm`` says."""
+
+    wishes: tuple[Wish, ...]
     limit: float
     seed: int
-    compare: bool = True
-    calls: bool = False
-    allowed: Mapping[str, bool] = field(default_factory=dict)
+    route: str = "none"
+    arm: str = "A"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +62,10 @@ class Launched:
     errors: str  # the last lines of its standard error
     units: tuple[tuple[float, ...], ...]
     faults: tuple[str, ...]  # of ours, recorded by the agents
+
+    def parts(self, number: int) -> list[dict[str, Any]]:
+        """What each process says of the request's patch of this number."""
+        return [proof["patches"][number] for proof in self.proofs if number < len(proof.get("patches", ()))]
 
     @property
     def ended(self) -> bool:
@@ -78,21 +89,22 @@ class Launcher:
         self.say = say
         self.interrupted = False
 
-    def launch(self, trial: PatchTrial, request: Request) -> Launched:
+    def launch(self, request: Request) -> Launched:
         """Run the command once. Raises :class:`~awp_lint.detector.profiling.launch.LaunchError`."""
         folder = Path(tempfile.mkdtemp(prefix="awp-lint-"))
         try:
-            write_task(folder, trial, request, self.units)
-            return self._run(folder, trial, request)
+            write_task(folder, request, self.units)
+            return self._run(folder, request)
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
-    def _run(self, folder: Path, trial: PatchTrial, request: Request) -> Launched:
+    def _run(self, folder: Path, request: Request) -> Launched:
         known = ("max_wait", "ready_url", "ready_port", "load", "load_url", "rate", "load_body")
         given = {name: self.options[name] for name in known if self.options.get(name) is not None}
         streams = folder / "streams"
         streams.mkdir()
-        digests = {file.path: hashlib.sha256(file.before).hexdigest() for file in trial.files}
+        files = [file for wish in request.wishes for file in wish.trial.files]
+        digests = {file.path: hashlib.sha256(file.before).hexdigest() for file in files}
         for mark in self.units:
             with contextlib.suppress(OSError):
                 digests.setdefault(mark.path, hashlib.sha256(Path(mark.path).read_bytes()).hexdigest())
@@ -129,38 +141,35 @@ def _environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name != "AWP_LINT_AGENT_BACKEND"}
 
 
-def write_task(folder: Path, trial: PatchTrial, request: Request, units: Sequence[PlannedMark]) -> None:
+def write_task(folder: Path, request: Request, units: Sequence[PlannedMark]) -> None:
     """Write ``task.json`` and the two texts of each file into the session's folder."""
-    files = []
-    for number, file in enumerate(trial.files):
-        texts = {"before": file.before, "after": file.after}
-        names = {}
-        for kind, text in texts.items():
-            names[kind] = f"{kind}-{number}.txt"
-            (folder / names[kind]).write_bytes(text)
-        own = [mark for mark in units if mark.path == file.path]
-        placed = moved(own, *(text.decode("utf-8", "replace") for text in texts.values()))
-        files.append(
-            {
-                "path": file.path,
-                "digest": hashlib.sha256(file.before).hexdigest(),
-                **names,
-                "functions": [{"names": f.names, "ordinal": f.ordinal} for f in file.touched.functions],
-                "imports": [{"module": i.module, "name": i.name, "bound": i.bound} for i in file.touched.imports],
-                "marks": [_mark(planned) for planned in placed],
-            }
-        )
-    task = {
-        "route": request.route,
-        "arm": request.arm,
-        "seconds": request.seconds,
-        "seed": request.seed,
-        "compare": request.compare,
-        "calls": request.calls,
-        "allowed": dict(request.allowed),
-        "files": files,
-    }
+    patches = [
+        {
+            "seconds": wish.seconds,
+            "compare": wish.compare,
+            "allowed": dict(wish.allowed),
+            "files": [_file(folder, f"{number}-{place}", file, units) for place, file in enumerate(wish.trial.files)],
+        }
+        for number, wish in enumerate(request.wishes)
+    ]
+    task = {"route": request.route, "arm": request.arm, "seed": request.seed, "patches": patches}
     (folder / "task.json").write_text(json.dumps(task), encoding="utf-8")
+
+
+def _file(folder: Path, name: str, file: FileOverlay, units: Sequence[PlannedMark]) -> dict[str, Any]:
+    (folder / f"before-{name}.txt").write_bytes(file.before)
+    (folder / f"after-{name}.txt").write_bytes(file.after)
+    own = [mark for mark in units if mark.path == file.path]
+    placed = moved(own, file.before.decode("utf-8", "replace"), file.after.decode("utf-8", "replace"))
+    return {
+        "path": file.path,
+        "digest": hashlib.sha256(file.before).hexdigest(),
+        "before": f"before-{name}.txt",
+        "after": f"after-{name}.txt",
+        "functions": [{"names": f.names, "ordinal": f.ordinal} for f in file.touched.functions],
+        "imports": [{"module": i.module, "name": i.name, "bound": i.bound} for i in file.touched.imports],
+        "marks": [_mark(planned) for planned in placed],
+    }
 
 
 def _mark(planned: PlannedMark) -> dict[str, Any]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from awp_lint.detector.finding import Verification, VerificationVerdict
-from awp_lint.detector.verification.launching import Launched
 from awp_lint.detector.verification.overlay import PatchTrial
 from awp_lint.detector.verification.statistics import MIN_BLOCKS, Effect, effect, percentile_change, trimmed_mean
 from awp_lint.detector.verification.verdict import judge
@@ -26,6 +26,7 @@ class Equality:
     verdict: VerificationVerdict | None = None
     text: str = ""
     unknown: str = ""  # why nothing can be said
+    watched: bool = False  # calls were waited for
     unseen: tuple[int, ...] = ()  # new lines that never ran in a comparison
     notes: list[str] = field(default_factory=list)
 
@@ -45,10 +46,12 @@ class Series:
     process: list[int] = field(default_factory=list)
     kept: dict[str, list[float]] = field(default_factory=lambda: {"A": [], "A2": [], "B": []})
     memory: dict[str, int] = field(default_factory=dict)
+    seconds: float = 0.0  # of measuring
 
-    def add(self, launched: Launched, number: int) -> int:
+    def add(self, parts: Sequence[Mapping[str, Any]], number: int) -> int:
         """Take a launch's rounds; how many there were. Of several processes the one with most rounds counts."""
-        best = max(launched.proofs, key=lambda proof: len(proof.get("rounds", ())), default={})
+        best = max(parts, key=lambda part: len(part.get("rounds", ())), default={})
+        self.seconds += best.get("seconds", 0.0)
         rounds = best.get("rounds", ())
         for a, same, b in rounds:
             self.a.append(a)
@@ -83,33 +86,33 @@ def trimmed_mean_of(times: Sequence[float]) -> float:
     return trimmed_mean(np.asarray(times, float))
 
 
-def equality_of(launches: Iterable[Launched], trial: PatchTrial) -> Equality:
+def equality_of(parts: Iterable[Mapping[str, Any]], trial: PatchTrial) -> Equality:
     """What the comparisons of calls say, over all launches and processes."""
     found = Equality()
     seen: set[tuple[str, int]] = set()
     unknown: dict[str, str] = {}
     known: set[str] = set()
     functions: set[str] = set()
-    for launched in launches:
-        for proof in launched.proofs:
-            for entry in proof.get("equality", ()):
-                name = entry["function"]
-                if entry["calls"]:
-                    functions.add(name)
-                found.calls += entry["calls"]
-                found.compared += entry["compared"]
-                seen.update((name, line) for line in entry["lines"])
-                if entry["compared"]:
-                    known.add(name)
-                for reason in entry["unknown"]:
-                    unknown.setdefault(name, reason)
-                if found.verdict is None and entry["raised"]:
-                    found.verdict = VerificationVerdict.DOES_NOT_RUN
-                    found.text = f"{name}: {entry['raised']}"
-                elif found.verdict is None and entry["found"]:
-                    found.verdict = VerificationVerdict.DIFFERS
-                    found.text = f"{name}: " + "; ".join(f"{kind} of {w}: {text}" for kind, w, text in entry["found"])
-            found.notes += [note for note in proof.get("notes", ()) if note not in found.notes]
+    for part in parts:
+        found.watched = found.watched or "calls" in part
+        for entry in part.get("equality", ()):
+            name = entry["function"]
+            if entry["calls"]:
+                functions.add(name)
+            found.calls += entry["calls"]
+            found.compared += entry["compared"]
+            seen.update((name, line) for line in entry["lines"])
+            if entry["compared"]:
+                known.add(name)
+            for reason in entry["unknown"]:
+                unknown.setdefault(name, reason)
+            if found.verdict is None and entry["raised"]:
+                found.verdict = VerificationVerdict.DOES_NOT_RUN
+                found.text = f"{name}: {entry['raised']}"
+            elif found.verdict is None and entry["found"]:
+                found.verdict = VerificationVerdict.DIFFERS
+                found.text = f"{name}: " + "; ".join(f"{kind} of {w}: {text}" for kind, w, text in entry["found"])
+        found.notes += [note for note in part.get("notes", ()) if note not in found.notes]
     found.functions = len(functions)
     missing = sorted(functions - known)
     if missing:
@@ -136,7 +139,7 @@ def verification(
         return Verification(equality.verdict, equality=text, notes=tuple(notes)), None
     if measured is None:
         verdict = VerificationVerdict.NOT_RESOLVED
-        if not equality.calls and not by_process:
+        if equality.watched and not equality.calls and not by_process:
             verdict = VerificationVerdict.NOT_EXERCISED
             reason = reason or "the edited code never ran"
         notes.insert(0, reason or "no unit repeated often enough to be measured")

@@ -4,28 +4,30 @@ from __future__ import annotations
 
 import os
 import platform
+import random
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from awp_lint.detector.finding import Effect as May
-from awp_lint.detector.finding import Finding, Safety, Verification, VerificationVerdict
+from awp_lint.detector.finding import Finding, Verification, VerificationVerdict
 from awp_lint.detector.profiling.launch import LaunchError
 from awp_lint.detector.profiling.run import UnitLoop, plan
-from awp_lint.detector.profiling.supervise import OVERDUE
 from awp_lint.detector.project.source import Source
-from awp_lint.detector.verification.launching import Launched, Launcher, Request, say
+from awp_lint.detector.verification.launching import Launched, Launcher, Request, Wish, say
 from awp_lint.detector.verification.outcome import Equality, Series, equality_of, verification
 from awp_lint.detector.verification.overlay import PatchTrial
 from awp_lint.detector.verification.statistics import MIN_PROCESSES, RESOLUTION, Effect, chance, holm
 from awp_lint.detector.verification.trials import hopeless, provable, trial_of
 from awp_lint.detector.verification.verdict import suspicious
+from awp_lint.detector.verification.words import as_dict, words
 
 BUDGET = 180.0  # s, by default
 _JOINT = 0.3  # of the budget, kept for the patches together
-_LEAST = 8.0  # s: less cannot measure anything
-_START = 10.0  # s that a launch is given at least
+_LEAST = 5.0  # s of measuring: less says nothing
+_LOOK = 5.0  # s for comparing calls, about
+_START = 10.0  # s until a launch measures, about
 
 Verdict = VerificationVerdict
 
@@ -51,13 +53,6 @@ class Proof:
         return frozenset(good)
 
 
-@dataclass(slots=True)
-class _Tried:
-    trial: PatchTrial
-    verification: Verification
-    effect: Effect | None
-
-
 def prove(
     findings: Sequence[Finding],
     units: Sequence[UnitLoop],
@@ -81,6 +76,38 @@ def prove(
     return prover.finished()
 
 
+@dataclass(slots=True)
+class _Work:
+    """One patch on its way. ``wanted``: seconds of measuring; ``parts``: what the processes said of it."""
+
+    trial: PatchTrial
+    wanted: float
+    series: Series = field(default_factory=Series)
+    parts: list[Mapping[str, Any]] = field(default_factory=list)
+    launches: int = 0
+    misfit: str = ""
+    failure: str = ""
+    extra: Equality | None = None
+    verification: Verification | None = None
+    effect: Effect | None = None
+
+    @property
+    def equality(self) -> Equality:
+        """Of its calls, or of the program's output where those could not be compared."""
+        found = equality_of(self.parts, self.trial)
+        if self.extra is not None and found.verdict is None:
+            self.extra.notes = [*found.notes, *self.extra.notes]
+            return self.extra
+        return found
+
+    @property
+    def open(self) -> bool:
+        """Whether more launches could say more."""
+        if self.misfit or self.failure or self.verification is not None:
+            return False
+        return self.series.seconds < 0.8 * self.wanted and self.equality.verdict is None
+
+
 class _Prover:
     def __init__(
         self, launcher: Launcher, read: Callable[[str], Source], budget: float, report: Callable[[str], None]
@@ -91,9 +118,10 @@ class _Prover:
         self.report = report
         self.began = time.monotonic()
         self.proof = Proof()
-        self.tried: list[_Tried] = []
+        self.works: list[_Work] = []
         self.launches = 0
-        self.whole: float | None = None  # what a launch takes whose program ends by itself
+        self.start = _START  # s until a launch measures, as far as known
+        self.whole: float | None = None  # s that a launch takes whose program ends by itself
 
     def left(self) -> float:
         """Seconds of the budget."""
@@ -102,170 +130,140 @@ class _Prover:
     # -- all of them --
 
     def all(self, findings: Sequence[Finding], only: Sequence[str]) -> None:
-        candidates = provable(findings, only)
-        wanted = sorted(candidates, key=hopeless)  # stable: those that the run refuted come last
+        wanted = sorted(provable(findings, only), key=hopeless)  # stable: what the run refuted comes last
         reserve = self.budget * _JOINT if len(wanted) > 1 else 0.0
-        for number, finding in enumerate(wanted):
-            share = (self.left() - reserve) / (len(wanted) - number)
-            if share < _LEAST:  # rather some patches well than all badly
-                share = min(self.left() - reserve, 2 * _LEAST)
-            if share < _LEAST or self.launcher.interrupted:
-                note = "interrupted" if self.launcher.interrupted else "the budget was spent on better patches"
-                self._put(finding, Verification(Verdict.NOT_RESOLVED, notes=(f"not tried: {note}",)))
-                continue
-            self.report(
-                f"verifying {number + 1}/{len(wanted)}: {finding.rule} {finding.path}:{finding.span.line} "
-                f"({share:.0f} s)"
-            )
-            self._put(finding, self._one(finding, share))
+        room = self.budget - reserve - self.start
+        most = max(1, int(room / (_LEAST + _LOOK)))
+        for finding in wanted[most:]:
+            note = "not tried: the budget is spent on better patches; --budget S gives more"
+            self._put(finding, Verification(Verdict.NOT_RESOLVED, notes=(note,)))
+        each = max(room / max(min(len(wanted), most), 1) - _LOOK, _LEAST)
+        for finding in wanted[:most]:
+            try:
+                self.works.append(_Work(trial_of([finding], self.read, finding.rule), each))
+            except (ValueError, SyntaxError, OSError) as error:
+                self._put(finding, Verification(Verdict.DOES_NOT_RUN, notes=(f"the patch cannot be made: {error}",)))
+        try:
+            self._prove(self.works, room + self.start)
+            self._suspicious(reserve)
+        finally:
+            for work in self.works:
+                self._settle(work)
         self._correct()
         self._joint()
 
     def _put(self, finding: Finding, found: Verification) -> None:
         self.proof.by_finding[finding.id] = found
-        if found.saving_pct is not None or found.equality:
-            self.report(f"  {words(found)}")
 
-    def _one(self, finding: Finding, share: float) -> Verification:
-        try:
-            trial = trial_of([finding], self.read, finding.rule)
-        except (ValueError, SyntaxError, OSError) as error:
-            return Verification(Verdict.DOES_NOT_RUN, notes=(f"the patch cannot be made: {error}",))
-        tried = self.measured(trial, share)
-        found = tried.verification
-        evidence = finding.evidence
-        predicted = evidence.predicted_saving.high_pct if evidence and evidence.predicted_saving else None
-        if found.verdict is Verdict.VERIFIED and (why := suspicious(found.low_pct or 0.0, predicted)):
-            tried = self._again(tried, share, why)
-        self.tried.append(tried)
-        return tried.verification
-
-    def _again(self, first: _Tried, share: float, why: str) -> _Tried:
-        """A gain that is too good is measured a second time, and stands only if it comes out again."""
-        if self.left() < share / 2 or self.launcher.interrupted:
-            found = first.verification
-            notes = (f"suspicious: {why}; no time was left to measure it again", *found.notes)
-            return _Tried(first.trial, replace(found, verdict=Verdict.NOT_RESOLVED, notes=notes), first.effect)
-        self.report(f"  suspicious ({why}): measured again")
-        second = self.measured(first.trial, share / 2)
-        if second.verification.verdict is not Verdict.VERIFIED:
-            notes = (f"suspicious: {why}; a second run did not show it", *second.verification.notes)
-            verdict = second.verification.verdict
-            verdict = Verdict.NOT_RESOLVED if verdict is Verdict.NO_EFFECT else verdict
-            return _Tried(first.trial, replace(second.verification, verdict=verdict, notes=notes), second.effect)
-        notes = (*second.verification.notes, f"{why}: measured twice, the second time is shown")
-        return _Tried(first.trial, replace(second.verification, notes=notes), second.effect)
-
-    def _correct(self) -> None:
-        """Several patches were asked at once: a gain must hold against the number of questions too (Holm)."""
-        passed = [t for t in self.tried if t.verification.verdict is Verdict.VERIFIED and t.effect is not None]
-        asked = sum(t.effect is not None for t in self.tried)
-        if asked < 2:
-            return
-        chances = [chance(t.effect.saving, max(RESOLUTION, t.effect.floor)) for t in passed if t.effect is not None]
-        holds = holm([*chances, *[1.0] * (asked - len(passed))])
-        for tried, kept in zip(passed, holds, strict=False):
-            if not kept:
-                found = tried.verification
-                notes = (f"not certain enough for one of {asked} patches asked at once", *found.notes)
-                tried.verification = replace(found, verdict=Verdict.NOT_RESOLVED, notes=notes)
-                for finding in tried.trial.findings:
-                    self.proof.by_finding[finding.id] = tried.verification
-
-    def _joint(self) -> None:
-        """The verified patches together, by a fresh run: the best of several figures flatters."""
-        good = [t for t in self.tried if t.verification.verdict is Verdict.VERIFIED]
-        if len(good) < 2 or self.launcher.interrupted:
-            return
-        findings = [f for t in good for f in t.trial.findings]
-        try:
-            trial = trial_of(findings, self.read, "together")
-        except (ValueError, SyntaxError, OSError) as error:
-            self.proof.notes.append(f"the verified patches do not go together: {error}")
-            return
-        self.proof.together = tuple(f.id for f in trial.findings)
-        self.report(f"verifying {len(trial.findings)} patches together ({max(self.left(), _LEAST):.0f} s)")
-        self.proof.joint = self.measured(trial, max(self.left(), _LEAST)).verification
-        self.report(f"  {words(self.proof.joint)}")
-
-    # -- one of them --
-
-    def measured(self, trial: PatchTrial, share: float) -> _Tried:
-        """Launch the program for one trial, by the route that its patch allows, for ``share`` seconds."""
-        try:
-            if os.environ.get("WORLD_SIZE", "1") != "1" or _ranks(self.launcher.command):
-                return self._by_process(trial, share, "several ranks")
-            if trial.reason:
-                return self._by_process(trial, share, trial.reason)
-            return self._in_process(trial, share)
-        except LaunchError as error:
-            found = Verification(Verdict.NOT_RESOLVED, notes=(str(error),))
-            return _Tried(trial, found, None)
-
-    def _request(self, trial: PatchTrial, route: str, arm: str, seconds: float, compare: bool) -> Request:
-        self.launches += 1
-        effects = {effect for f in trial.findings if f.fix for effect in f.fix.effects}
-        allowed = {
-            "numerics": May.NUMERICS in effects,
-            "aliasing": May.ALIASING in effects,
-            "rng": May.RNG in effects,
-        }
-        return Request(route, arm, seconds, seconds, self.launches, compare, allowed=allowed)
-
-    def _in_process(self, trial: PatchTrial, share: float) -> _Tried:
-        series, launches = Series(), list[Launched]()
-        end = time.monotonic() + share
-        reason = ""
-        while True:
-            room = end - time.monotonic()
-            if launches and room < max(launches[-1].seconds * 0.6, _LEAST / 2):
-                break
-            launched = self.launcher.launch(
-                trial, self._request(trial, "none", "A", max(room, _LEAST), compare=not launches)
+    def _settle(self, work: _Work) -> None:
+        """The verdict on a patch by what there is."""
+        if work.verification is None:
+            reason = work.failure or ("interrupted" if self.launcher.interrupted else "")
+            if not work.parts and not reason:
+                reason = "not tried: the budget is spent on better patches; --budget S gives more"
+            work.verification, work.effect = verification(
+                work.trial, work.equality, work.series, max(work.series.seconds, 1.0), False, reason
             )
-            launches.append(launched)
-            rounds = series.add(launched, len(launches))
-            misfit = _first(launched, "misfit")
-            if misfit.startswith("the patch imports"):
-                return _Tried(trial, Verification(Verdict.DOES_NOT_RUN, notes=(misfit,)), None)
-            if misfit:
-                return self._by_process(trial, end - time.monotonic(), misfit)
-            reason = _failure(launched)
-            if equality_of(launches, trial).verdict is not None or self.launcher.interrupted or not launched.ended:
-                break
-            self.whole = launched.seconds
-            if reason or not rounds:
-                break
-        equality = equality_of(launches, trial)
-        if equality.unknown and equality.verdict is None and series.a:
-            self._by_output(trial, equality, min(end - time.monotonic() + share / 2, self.left()))
-        found, effect = verification(trial, equality, series, share, False, reason)
-        return _Tried(trial, found, effect)
+        for finding in work.trial.findings:
+            self._put(finding, work.verification)
 
-    def _by_output(self, trial: PatchTrial, equality: Equality, room: float) -> None:
+    def _prove(self, works: Sequence[_Work], room: float) -> None:
+        """Patches by the routes that they allow, within ``room`` seconds."""
+        end = time.monotonic() + room
+        several = _ranks(self.launcher.command)
+        for work in works:
+            work.misfit = "several ranks run it" if several else work.trial.reason
+        try:
+            self._in_process([w for w in works if not w.misfit], end)
+            for work in works:
+                if work.misfit and work.verification is None and not self.launcher.interrupted:
+                    self._by_process(work, max(end - time.monotonic(), _LEAST))
+                elif work.equality.unknown and work.series.a and work.verification is None:
+                    self._by_output(work, end - time.monotonic())
+        except LaunchError as error:
+            for work in works:
+                work.failure = work.failure or str(error)
+
+    # -- in one process --
+
+    def _in_process(self, works: Sequence[_Work], end: float) -> None:
+        """Launch after launch until every patch has been measured for long enough, or the time is over."""
+        idle = 0
+        while not self.launcher.interrupted and idle < 2:
+            # A short program gets through few patches a launch: those with least come first.
+            waiting = sorted((w for w in works if w.open), key=lambda w: w.series.seconds)
+            room = end - time.monotonic()
+            if not waiting or room < self.start / 2 + _LEAST / 2:
+                return
+            self._announce(waiting, room)
+            wishes = tuple(
+                Wish(w.trial, min(w.wanted - w.series.seconds, room), not w.equality.compared, _allowed(w.trial))
+                for w in waiting
+            )
+            launched = self._launch(Request(wishes, room, self.launches + 1))
+            rounds = sum(self._take(work, launched, number) for number, work in enumerate(waiting))
+            idle = 0 if rounds else idle + 1
+            failure = _failure(launched)
+            if launched.ended:
+                self.whole = launched.seconds
+            if failure and not rounds:
+                for work in waiting:
+                    work.failure = failure
+
+    def _announce(self, waiting: Sequence[_Work], room: float) -> None:
+        names = ", ".join(work.trial.name for work in waiting[:4]) + (", …" if len(waiting) > 4 else "")
+        self.report(f"launch {self.launches + 1}: {len(waiting)} patches to be proven ({names}), {room:.0f} s left")
+
+    def _take(self, work: _Work, launched: Launched, number: int) -> int:
+        parts = launched.parts(number)
+        before = work.equality.compared
+        work.parts += parts
+        work.launches += 1
+        rounds = work.series.add(parts, self.launches)
+        work.misfit = next((part["misfit"] for part in parts if part.get("misfit")), "")
+        failed = next((part["failed"] for part in parts if part.get("failed")), "")
+        if failed:
+            work.failure = f"the proof failed in the program: {failed}"
+        if work.misfit.startswith("the patch imports"):
+            work.verification = Verification(Verdict.DOES_NOT_RUN, notes=(work.misfit,))
+        if rounds or work.equality.compared > before or work.equality.verdict is not None:
+            found, _ = verification(work.trial, work.equality, work.series, max(work.series.seconds, 1.0), False, "")
+            self.report(f"  {work.trial.name} {_place(work.trial)}: {words(found)}")
+        return rounds
+
+    def _launch(self, request: Request) -> Launched:
+        self.launches += 1
+        launched = self.launcher.launch(request)
+        first = next((part for part in launched.parts(0) if "seconds" in part), None)
+        if first is not None and launched.ended and len(request.wishes) == 1:
+            self.start = min(self.start, max(launched.seconds - first["seconds"], 1.0))
+        return launched
+
+    def _by_output(self, work: _Work, room: float) -> None:
         """Calls could not be compared: compare what the whole program prints, twice as it is and once patched."""
-        if self.whole is None or room < 3 * self.whole or _changes_rounding(trial):
+        if self.whole is None or room < 3 * self.whole or _changes_rounding(work.trial):
             return
         outputs = []
         for arm in ("A", "A", "B"):
-            request = self._request(trial, "process", arm, max(3 * self.whole, _START), compare=False)
-            launched = self.launcher.launch(trial, request)
+            launched = self._launch(_whole(work.trial, 3 * self.whole + _START, self.launches + 1, arm))
             if not launched.ended or launched.exit_code or not launched.output_bytes:
                 return
             outputs.append(launched.output)
-        _judge_outputs(equality, outputs)
+        work.extra = Equality(calls=work.equality.calls)
+        _judge_outputs(work.extra, outputs)
 
-    def _by_process(self, trial: PatchTrial, share: float, why: str) -> _Tried:
+    # -- whole processes --
+
+    def _by_process(self, work: _Work, share: float) -> None:
         """Whole processes by turns: A, A′ and B in random order, five times at least."""
-        import random
-
-        series, equality = Series(), Equality()
+        trial, series, equality = work.trial, Series(), Equality()
         order = random.Random(self.launches)
         end = time.monotonic() + share
         each = max(share / (3 * MIN_PROCESSES), _START / 2)
+        self.report(f"{trial.name} {_place(trial)}: by whole processes ({work.misfit})")
         outputs: dict[str, list[str]] = {"A": [], "A2": [], "B": []}
         reason, took, number = "", 0.0, 0
-        while number < MIN_PROCESSES or end - time.monotonic() > 3 * took:
+        while not (reason or equality.verdict or self.launcher.interrupted):
             if number and end - time.monotonic() < 2.4 * took:
                 break
             arms = ["A", "A2", "B"]
@@ -273,38 +271,96 @@ class _Prover:
             got: dict[str, Sequence[float]] = {}
             began = time.monotonic()
             for arm in arms:
-                launched = self.launcher.launch(trial, self._request(trial, "process", arm[0], each, compare=False))
+                launched = self._launch(_whole(trial, each, self.launches + 1, arm[0]))
                 failed = _failure(launched)
-                if failed and arm != "B":
-                    reason = failed
-                elif failed:
+                if failed and arm == "B":
                     equality.verdict, equality.text = Verdict.DOES_NOT_RUN, failed
-                if arm == "B" and not _overlaid(launched):
-                    reason = reason or "the patched modules were not loaded"
+                elif failed:
+                    reason = failed
+                elif arm == "B" and not any(proof.get("overlaid") for proof in launched.proofs):
+                    reason = "the patched modules were not loaded"
                 if launched.ended and launched.output_bytes:
                     outputs[arm].append(launched.output)
-                got[arm] = max(launched.units, key=len, default=()) or (
-                    (launched.seconds * 1e9,) if launched.ended else ()
-                )
-                if launched.stopped == OVERDUE and not launched.proofs:
-                    reason = f"nothing was measured in {each:.0f} s"
+                alone = (launched.seconds * 1e9,) if launched.ended else ()
+                got[arm] = max(launched.units, key=len, default=()) or alone
+                if not got[arm]:
+                    reason = reason or f"no unit was seen in {each:.0f} s"
                 if reason or equality.verdict or self.launcher.interrupted:
                     break
-            took = (time.monotonic() - began) / max(len(got), 1)
-            if len(got) == 3 and all(got.values()):
+            took = time.monotonic() - began
+            if len(got) == 3 and not reason:
                 number += 1
                 series.add_processes([got["A"], got["A2"], got["B"]], number)
-            if reason or equality.verdict or self.launcher.interrupted or len(got) < 3 or not all(got.values()):
-                break
         if equality.verdict is None:
             same = [*outputs["A"], *outputs["A2"]]
             if same and outputs["B"] and not _changes_rounding(trial):
                 _judge_outputs(equality, [*same, *outputs["B"]], len(same))
             else:
-                equality.unknown = equality.unknown or "the program's output says nothing of it"
-        equality.notes.append(f"measured by whole processes: {why}")
-        found, effect = verification(trial, equality, series, share, True, reason)
-        return _Tried(trial, found, effect)
+                equality.unknown = "the program's output says nothing of it"
+        equality.notes.append(f"measured by whole processes: {work.misfit}")
+        work.verification, work.effect = verification(trial, equality, series, share, True, reason)
+        self.report(f"  {words(work.verification)}")
+
+    # -- all together --
+
+    def _suspicious(self, room: float) -> None:
+        """Gains that are too good are measured a second time, and stand only if they come out again."""
+        for work in list(self.works):
+            if work.verification is not None or self.launcher.interrupted:
+                continue
+            seconds = max(work.series.seconds, 1.0)
+            found, _ = verification(work.trial, work.equality, work.series, seconds, False, "")
+            why = _too_good(work.trial, found)
+            if found.verdict is not Verdict.VERIFIED or not why:
+                continue
+            again = _Work(work.trial, work.wanted / 2)
+            if room > self.start + _LEAST:
+                self.report(f"{work.trial.name} {_place(work.trial)}: suspicious ({why}), measured again")
+                self._prove([again], min(room / 2, self.start + _LOOK + again.wanted))
+            second, effect = verification(again.trial, again.equality, again.series, max(again.wanted, 1.0), False, "")
+            if second.verdict is Verdict.VERIFIED:
+                work.verification = replace(
+                    second, notes=(*second.notes, f"{why}: measured twice, the second is shown")
+                )
+                work.effect = effect
+            else:
+                note = f"suspicious: {why}; a second run did not show it"
+                work.verification = replace(found, verdict=Verdict.NOT_RESOLVED, notes=(note, *found.notes))
+
+    def _correct(self) -> None:
+        """Several patches were asked at once: a gain must hold against the number of questions too (Holm)."""
+        passed = [w for w in self.works if w.verification and w.verification.verdict is Verdict.VERIFIED and w.effect]
+        asked = sum(w.effect is not None for w in self.works)
+        chances = [chance(w.effect.saving, max(RESOLUTION, w.effect.floor)) for w in passed if w.effect is not None]
+        holds = holm([*chances, *[1.0] * (asked - len(passed))])
+        for work, kept in zip(passed, holds, strict=False):
+            if not kept and work.verification is not None:
+                notes = (f"not certain enough for one of {asked} patches asked at once", *work.verification.notes)
+                work.verification = replace(work.verification, verdict=Verdict.NOT_RESOLVED, notes=notes)
+                self._settle(work)
+
+    def _joint(self) -> None:
+        """The verified patches together, by a fresh run: the best of several figures flatters."""
+        good = [w for w in self.works if w.verification and w.verification.verdict is Verdict.VERIFIED]
+        if len(good) < 2 or self.launcher.interrupted:
+            return
+        try:
+            trial = trial_of([f for w in good for f in w.trial.findings], self.read, "together")
+        except (ValueError, SyntaxError, OSError) as error:
+            self.proof.notes.append(f"the verified patches do not go together: {error}")
+            return
+        self.proof.together = tuple(f.id for f in trial.findings)
+        room = max(self.left(), self.start + _LOOK + _LEAST)
+        work = _Work(trial, room - self.start - _LOOK)
+        self.report(f"{len(trial.findings)} verified patches together ({room:.0f} s)")
+        try:
+            self._prove([work], room)
+        finally:
+            if work.verification is None:
+                work.verification, work.effect = verification(
+                    trial, work.equality, work.series, max(work.series.seconds, 1.0), False, work.failure
+                )
+            self.proof.joint = work.verification
 
     def finished(self) -> Proof:
         """The proof, with what is needed to read it."""
@@ -324,40 +380,25 @@ class _Prover:
         return proof
 
 
-def as_dict(found: Verification) -> dict[str, Any]:
-    """By the contract."""
-
-    def rounded(value: float | None) -> float | None:
-        return None if value is None else round(value, 2)
-
-    return {
-        "verdict": found.verdict.value,
-        "saving_pct": rounded(found.saving_pct),
-        "low_pct": rounded(found.low_pct),
-        "high_pct": rounded(found.high_pct),
-        "pairs": found.pairs,
-        "equality": found.equality,
-        "notes": list(found.notes),
-    }
+def _allowed(trial: PatchTrial) -> dict[str, bool]:
+    """What the patches declare that they may change."""
+    effects = {effect for f in trial.findings if f.fix for effect in f.fix.effects}
+    return {"numerics": May.NUMERICS in effects, "aliasing": May.ALIASING in effects, "rng": May.RNG in effects}
 
 
-def words(found: Verification) -> str:
-    """A line for a person."""
-    name = found.verdict.value.replace("_", " ")
-    if found.saving_pct is None or found.low_pct is None or found.high_pct is None:
-        return f"{name}: {found.equality or next(iter(found.notes), '')}"
-    return f"{name} {found.saving_pct:+.1f} % [{found.low_pct:.1f}, {found.high_pct:.1f}]"
+def _whole(trial: PatchTrial, seconds: float, seed: int, arm: str) -> Request:
+    """A launch that runs one version from its start to its end."""
+    return Request((Wish(trial, seconds, compare=False),), seconds, seed, "process", arm)
 
 
-def applicable(findings: Sequence[Finding], proof: Proof, unsafe: bool) -> list[Finding]:
-    """The findings whose patches ``--fix`` may write: proven, and safe unless the user asked for unsafe ones too."""
-    return [
-        f for f in findings if f.id in proof.proven and f.fix is not None and (unsafe or f.fix.safety is Safety.SAFE)
-    ]
+def _place(trial: PatchTrial) -> str:
+    return f"{trial.findings[0].path}:{trial.findings[0].span.line}" if len(trial.findings) == 1 else ""
 
 
-def _first(launched: Launched, key: str) -> str:
-    return next((str(proof[key]) for proof in launched.proofs if proof.get(key)), "")
+def _too_good(trial: PatchTrial, found: Verification) -> str:
+    evidence = trial.findings[0].evidence if len(trial.findings) == 1 else None
+    predicted = evidence.predicted_saving.high_pct if evidence and evidence.predicted_saving else None
+    return suspicious(found.low_pct or 0.0, predicted)
 
 
 def _failure(launched: Launched) -> str:
@@ -365,14 +406,10 @@ def _failure(launched: Launched) -> str:
     if launched.ended and launched.exit_code:
         last = launched.errors.split("\n")[-1][:160]
         return f"the program ended with exit code {launched.exit_code}" + (f": {last}" if last else "")
-    failed = _first(launched, "failed")
+    failed = next((str(proof["failed"]) for proof in launched.proofs if proof.get("failed")), "")
     if failed:
         return f"the proof failed in the program: {failed}"
     return "" if launched.proofs else "no Python process of the command took part"
-
-
-def _overlaid(launched: Launched) -> bool:
-    return any(proof.get("overlaid") for proof in launched.proofs) or not launched.proofs
 
 
 def _changes_rounding(trial: PatchTrial) -> bool:

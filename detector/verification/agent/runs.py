@@ -18,7 +18,7 @@ import random
 import sys
 from _thread import get_ident
 from time import perf_counter_ns
-from typing import Any, Callable
+from typing import Any
 
 from awp_lint.detector.verification.agent.device import Device
 from awp_lint.detector.verification.agent.task import CALLS
@@ -29,6 +29,7 @@ _RUN_NS = 10e6  # a single run's units take about as long, or are two
 _SHORT_NS = 4e6  # units below pay for a switch noticeably
 _LONG_NS = 50e6  # K units take about as long, or are four
 _MOST_UNITS = 200  # in a run
+_ENCLOSED = 16  # of a call, where functions inside the enclosing one are edited too
 _KEPT = 4000  # unit times that are kept of each arm
 _TRIES = 3  # of a queued run that a pause falls into
 _WARM = 2  # runs of each arm before the first that counts
@@ -59,7 +60,6 @@ class Runs:
         self.seen: dict[str, int] = dict.fromkeys(ARMS, 0)  # units that began while the arm was in force
         self.busy: dict[str, int] = dict.fromkeys(ARMS, 0)  # ... with work still under way on the device
         self.done = False
-        self.finished: Callable[[], None] = lambda: None
         self.fault: Any = None
         self._order = random.Random(seed)
         self._recent: list[float] = []
@@ -113,7 +113,6 @@ class Runs:
         except Exception as fault:
             self.fault = fault
             self.end()
-            self.finished()
 
     def _unit(self) -> None:
         arm, frame = self._in_force()
@@ -140,13 +139,13 @@ class Runs:
         if before and (frame == self._frame or self.pace >= CALLS):
             if self._fresh:
                 self._fresh = False
-            elif before == self._then and not self._requested and not self._paused(interval):
+            elif self._clean(before) and not self._requested and not self._paused(interval):
                 self._times.append(interval)
         if arm != before:
             if before and self._times:
                 self._close(before, _middle(self._times))
             self._times, self._fresh, self._arm = [], self.drops, arm
-        elif arm == self.installed and len(self._times) >= self.units:
+        elif arm == self.installed and len(self._times) >= self._wanted():
             if not self.encloses:
                 self._close(arm, _middle(self._times))
                 self._times, self._fresh = [], self.drops
@@ -160,6 +159,14 @@ class Runs:
                 self.busy[arm] += 1
         self._requested, self._frame, self._then = False, frame, self.installed
         self._last = perf_counter_ns()
+
+    def _wanted(self) -> int:
+        """Units of a run; where the switch waits for the call's end and spoils units until then, no few of them."""
+        return max(self.units, _ENCLOSED) if self.encloses and len(self.targets) > 1 else self.units
+
+    def _clean(self, arm: str) -> bool:
+        """Whether the unit that ends ran one arm only: functions in an enclosing one switch at once, it does not."""
+        return arm == self._then or (self.encloses and len(self.targets) == 1)
 
     def _queued(self, arm: str, frame: int) -> None:
         if arm:

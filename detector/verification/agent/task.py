@@ -1,10 +1,10 @@
 """The task as the agent reads it: ``task.json`` in the session's folder, written by the parent.
 
-``{"route": "none"|"process", "arm": "A"|"B", "seconds": …, "seed": …, "compare": bool, "allowed": {…}, "calls": bool,
-"files": [{path, module, digest, before, after, functions, imports, marks}, …]}``; ``before`` and ``after`` name files
-in the session's folder that hold the module's two texts, byte for byte. ``functions`` are ``{names, ordinal}``: the
+``{"route": "none"|"process", "arm": "A"|"B", "seed": …, "patches": [{seconds, compare, allowed, files}, …]}`` with
+``files`` as ``[{path, digest, before, after, functions, imports, marks}, …]``. ``before`` and ``after`` name files in
+the session's folder that hold the module's two texts, byte for byte. ``functions`` are ``{names, ordinal}``: the
 outermost functions that the patch edits, by their path in the module. ``marks`` are the unit marks at their places in
-the patched text.
+the patched text. By the route *none* the patches are proven one after the other; *process* takes one.
 """
 
 from __future__ import annotations
@@ -48,6 +48,15 @@ class File(NamedTuple):
     marks: tuple[AgentMark, ...]
 
 
+class Patch(NamedTuple):
+    """One patch: for how long it is measured, whether its calls are compared, and what it may change."""
+
+    seconds: float
+    compare: bool
+    allowed: dict[str, bool]
+    files: dict[str, File]  # by real path
+
+
 class Task:
     """What this process is to prove."""
 
@@ -58,12 +67,17 @@ class Task:
             raw: dict[str, Any] = json.load(file)
         self.route = str(raw["route"])
         self.arm = str(raw["arm"])
-        self.seconds = float(raw["seconds"])
         self.seed = int(raw["seed"])
-        self.compare = bool(raw["compare"])
-        self.calls = bool(raw["calls"])
-        self.allowed: dict[str, bool] = dict(raw["allowed"])
-        self.files = {os.path.realpath(entry["path"]): _file(session, entry) for entry in raw["files"]}
+        self.patches = [
+            Patch(
+                float(patch["seconds"]),
+                bool(patch["compare"]),
+                dict(patch["allowed"]),
+                {os.path.realpath(entry["path"]): _file(session, entry) for entry in patch["files"]},
+            )
+            for patch in raw["patches"]
+        ]
+        self.files = {path: file for patch in self.patches for path, file in patch.files.items()}
 
     @property
     def patched(self) -> bool:
