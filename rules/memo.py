@@ -1,0 +1,31 @@
+"""Answers about nodes that several rules ask for, computed once a definition."""
+
+from __future__ import annotations
+
+import ast
+import functools
+from collections.abc import Callable
+from typing import TypeVar
+
+from awp_lint.detector.semantics.view import FunctionView
+
+N = TypeVar("N", bound=ast.AST)
+R = TypeVar("R")
+
+_UNASKED = object()
+
+
+def remembered(function: Callable[[N, FunctionView], R]) -> Callable[[N, FunctionView], R]:
+    """Remember the answers of a pure ``function(node, view)`` as long as the view lives."""
+
+    @functools.wraps(function)
+    def ask(node: N, view: FunctionView) -> R:
+        memo = view.memo.get(function)
+        if memo is None:
+            memo = view.memo[function] = {}
+        known = memo.get(node, _UNASKED)
+        if known is _UNASKED:
+            known = memo[node] = function(node, view)
+        return known  # type: ignore[no-any-return]
+
+    return ask
