@@ -7,7 +7,6 @@ import fnmatch
 import gc
 import hashlib
 import pickle
-import re
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -24,7 +23,7 @@ from awp_lint.detector.semantics.extract import extract
 from awp_lint.detector.semantics.facts import FileFacts, FunctionFact, shape
 from awp_lint.detector.semantics.linked import Linked
 from awp_lint.detector.semantics.loops import LEVELS
-from awp_lint.detector.semantics.masking import without_bodies
+from awp_lint.detector.semantics.masking import source_lines, without_bodies
 from awp_lint.detector.semantics.model import FileModel
 from awp_lint.detector.semantics.names import FileNames
 from awp_lint.detector.semantics.summaries import FileValues, summarise_file
@@ -114,9 +113,12 @@ _uncollected = [0]
 
 
 def _collect(size: int) -> None:
-    """Free the cycles of finished files from time to time; ``size`` is that of the file just done, in bytes."""
+    """Free what cycles of finished files there are (models release theirs, faults may leave some) now and then.
+
+    ``size`` is that of the file just done, in bytes.
+    """
     _uncollected[0] += size
-    if _uncollected[0] > 2_000_000:
+    if _uncollected[0] > 20_000_000:
         _uncollected[0] = 0
         gc.collect()
 
@@ -135,12 +137,6 @@ def prepare_facts(settings: Settings) -> None:
 def facts_of(task: tuple[ReadFile, bool]) -> Made:
     """The facts of one file; of one that has nothing to do with model code (False) only whether it can be parsed."""
     file, wanted = task
-    made = _facts_of(file, wanted)
-    _collect(file.size)
-    return made
-
-
-def _facts_of(file: ReadFile, wanted: bool) -> Made:
     try:
         text, notebook = read(file.found.path, file.found.real)
         tree = parse(text, notebook)
@@ -270,11 +266,12 @@ def look_at(file: ReadFile, ask: Callable[[Question], Any], world: World) -> Out
     try:
         text, notebook = read(path, file.found.real)
         problems = () if notebook is None else _cell_problems(path, notebook)
-        if not any(word in text for word in world.chosen.words) and "awp:" not in text:
+        searched = _to_search(text, facts, project, world)
+        if searched is None and "awp:" not in text:
             return Outcome((), problems, (), units, world.world)
         view = FileModel(
             text,
-            parse(_to_search(text, facts, project, world), notebook),
+            parse(text if searched is None else searched, notebook),
             path=path,
             module=file.module,
             is_package=file.is_package,
@@ -283,6 +280,7 @@ def look_at(file: ReadFile, ask: Callable[[Question], Any], world: World) -> Out
             project=project,
         )
         run = run_rules(view, world.chosen.on(path), world.settings.confidence)
+        view.release()
     except (SourceError, RecursionError, MemoryError) as error:
         message = str(error) if isinstance(error, SourceError) else "nested too deeply to be analysed"
         return Outcome((), (Problem(path, message, fatal=file.found.named),), (), units, world.world)
@@ -299,20 +297,29 @@ def _cell_problems(path: str, notebook: Notebook) -> tuple[Problem, ...]:
     return tuple(Problem(path, f"cell {at.cell}: {text}", at.line) for at, text in notebook.errors)
 
 
-def _to_search(text: str, facts: FileFacts, project: Asking, world: World) -> str:
-    """The text less the functions in which no rule can find anything at the wanted confidence."""
-    lines = re.split(r"\r\n|\r|\n", text)
+def _to_search(text: str, facts: FileFacts, project: Asking, world: World) -> str | None:
+    """The text less the functions in which no rule can find anything at the wanted confidence; None if that is all."""
+    if not any(word in text for word in world.chosen.words):
+        return None
     low = world.settings.confidence is Confidence.LOW
+    anywhere = [word for word in world.chosen.anywhere if word in text]
+    lines = source_lines(text) if anywhere else []
+
+    def runs(function: FunctionFact) -> bool:
+        frequency, cold, _ = project.entered(function.qualname, function.line)
+        if cold or not frequency.known:
+            return low and not cold
+        # a script's own loops count too
+        return bool(frequency.path) or any(call.loops for call in function.calls)
 
     def needed(function: FunctionFact) -> bool:
-        frequency, cold, _ = project.entered(function.qualname, function.line)
-        if not cold and (low if not frequency.known else bool(frequency.path)):
+        if runs(function):
             return True
-        if not cold and frequency.known and any(call.loops for call in function.calls):
-            return True  # a script's own loops
         body = "\n".join(lines[function.line - 1 : function.body[1]])
-        return any(word in body for word in world.chosen.anywhere)
+        return any(word in body for word in anywhere)
 
+    if not anywhere and not facts.loops and not any(map(runs, facts.functions)):
+        return None
     return without_bodies(text, facts, needed)
 
 

@@ -52,6 +52,8 @@ class Rule:
     number that orders findings no run has priced); ``words`` are the byte strings of which a file must hold at least
     one; ``over`` names the rules whose findings on the same place it absorbs. ``anywhere``: it finds something in
     set-up code too, or is surer than low where nothing is known of the frequency; other rules are not asked there.
+    ``calls``: of ``ast.Call`` nodes it is asked about those alone whose last name (``item`` of ``x.item()``, what was
+    imported where it got another name) is one of these; None for all of them.
     """
 
     id: ClassVar[str]
@@ -63,6 +65,7 @@ class Rule:
     mark: ClassVar[MarkKind] = MarkKind.STATEMENT
     words: ClassVar[tuple[bytes, ...]]
     nodes: ClassVar[tuple[type[ast.AST], ...]]
+    calls: ClassVar[frozenset[str] | None] = None
     over: ClassVar[tuple[str, ...]] = ()
     anywhere: ClassVar[bool] = False
 
@@ -84,6 +87,14 @@ class Rule:
 
         Overridden by rules that have one; the others need no LibCST.
         """
+        return None
+
+    @classmethod
+    def asked_about(cls) -> frozenset[str] | None:
+        """``calls``, where it belongs to the class's own ``candidates`` and not to those of a base that it replaces."""
+        for base in cls.__mro__:
+            if "calls" in vars(base) or "candidates" in vars(base):
+                return vars(base).get("calls")
         return None
 
     @classmethod

@@ -7,6 +7,8 @@ precedence, suppressions, marks and scores are made in one place, so that a rule
 from __future__ import annotations
 
 import ast
+import functools
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -19,6 +21,7 @@ from awp_lint.rules.nodemap import Definition, Mismatch, first_line
 from awp_lint.rules.normal import digest, normal_form
 from awp_lint.rules.suppressions import Suppressions
 
+_IDENTIFIERS = re.compile(rb"\w+")
 _LOOPS = (ast.For, ast.AsyncFor, ast.While, ast.comprehension)
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.Module)
 
@@ -51,6 +54,56 @@ class RuleRun:
     unmapped: int = 0
 
 
+class Dispatch:
+    """Which rules are asked about a node: by its type and, for a call, by the last name of what is called."""
+
+    def __init__(self, rules: Sequence[Rule]) -> None:
+        self.kinds: dict[type[ast.AST], list[Rule]] = {}
+        for rule in rules:
+            for kind in rule.nodes:
+                self.kinds.setdefault(kind, []).append(rule)
+        calls = [(rule, rule.asked_about()) for rule in self.kinds.get(ast.Call, [])]
+        self.any_call = [rule for rule, names in calls if names is None]
+        self.calls = {
+            name: [rule for rule, names in calls if names is None or name in names]
+            for name in {name for _, names in calls for name in names or ()}
+        }
+        self.walked = [kind for kind in self.kinds if kind not in _DEFINITIONS]
+
+
+def with_words(rules: Sequence[Rule], text: str) -> list[Rule]:
+    """The rules of which a file's text holds one of the words.
+
+    Most words are in no file: they are looked for among the file's different identifiers before its whole text.
+    """
+    raw = text.encode("utf-8", "surrogatepass")
+    identifiers = b" ".join(set(_IDENTIFIERS.findall(raw)))
+    held: dict[bytes, bool] = {}
+
+    def holds(word: bytes) -> bool:
+        known = held.get(word)
+        if known is None:
+            held[word] = known = _core(word) in identifiers and word in raw
+        return known
+
+    return [rule for rule in rules if any(map(holds, rule.words))]
+
+
+@functools.cache
+def _core(word: bytes) -> bytes:
+    """The longest part of a word that can only stand within one identifier."""
+    return max(_IDENTIFIERS.findall(word), key=len, default=b"")
+
+
+def _renamed(view: FunctionView, file: FileView) -> dict[str, str]:
+    """Last names of what was imported under another name, in the file and in the definition."""
+    found = {bound: name for bound, meaning in file.imports.items() if (name := meaning.rpartition(".")[2]) != bound}
+    for node in view.nodes(ast.ImportFrom):
+        assert isinstance(node, ast.ImportFrom)
+        found.update((alias.asname, alias.name) for alias in node.names if alias.asname is not None)
+    return found
+
+
 @dataclass(slots=True)
 class _Hit:
     rule: Rule
@@ -64,18 +117,18 @@ def run_rules(file: FileView, rules: Sequence[Rule], confidence: Confidence = Co
 
     Never raises for a rule's fault: a rule that fails on a definition becomes a problem.
     """
-    raw = file.text.encode("utf-8", "surrogatepass")
-    wanted = [rule for rule in rules if any(word in raw for word in rule.words)]
+    wanted = with_words(rules, file.text)
     silenced = Suppressions(file.text)
     problems = [Problem(file.path, message, line) for line, message in silenced.problems]
     source = Source(path=file.path, text=file.text)
     hits: list[_Hit] = []
     if wanted:
+        everywhere = Dispatch([rule for rule in wanted if rule.anywhere])
+        dispatch = Dispatch(wanted)
         for view in file.functions():
-            served = _may_be_served(view, confidence)
-            chosen = wanted if served else [rule for rule in wanted if rule.anywhere]
-            if chosen:
-                hits.extend(_walk(view, file, chosen, problems))
+            asked = dispatch if _may_be_served(view, confidence) else everywhere
+            if asked.kinds:
+                hits.extend(_walk(view, file, asked, problems))
     hits = [hit for hit in hits if hit.candidate.confidence.order >= confidence.order]
     hits = _one_per_place(hits)
     hits.sort(key=lambda hit: (hit.candidate.node.lineno, hit.candidate.node.col_offset, hit.rule.id))
@@ -112,15 +165,18 @@ def _inside(loop: ast.AST) -> ast.AST:
     return loop.body[0]
 
 
-def _walk(view: FunctionView, file: FileView, rules: Sequence[Rule], problems: list[Problem]) -> Iterator[_Hit]:
-    dispatch: dict[type[ast.AST], list[Rule]] = defaultdict(list)
-    for rule in rules:
-        for kind in rule.nodes:
-            dispatch[kind].append(rule)
-    kinds = [kind for kind in dispatch if kind not in _DEFINITIONS]
+def _walk(view: FunctionView, file: FileView, dispatch: Dispatch, problems: list[Problem]) -> Iterator[_Hit]:
     broken: set[str] = set()
-    for node in [view.node, *view.nodes(*kinds)]:
-        for rule in dispatch.get(type(node), ()):
+    others = _renamed(view, file)
+    for node in [view.node, *view.nodes(*dispatch.walked)]:
+        asked: Sequence[Rule]
+        if isinstance(node, ast.Call):
+            func = node.func
+            name = func.attr if func.__class__ is ast.Attribute else getattr(func, "id", "")
+            asked = dispatch.calls.get(others.get(name, name), dispatch.any_call)
+        else:
+            asked = dispatch.kinds.get(node.__class__, ())
+        for rule in asked:
             if rule.id in broken:
                 continue
             try:

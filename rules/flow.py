@@ -7,10 +7,12 @@ nothing is known, never a guess.
 from __future__ import annotations
 
 import ast
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from awp_lint.detector.semantics.view import FunctionView
+from awp_lint.rules.memo import remembered
 
 #: Methods that keep the values and change the type or the layout only.
 CASTS = frozenset({"float", "to", "type", "type_as", "half", "bfloat16", "double", "contiguous"})
@@ -30,59 +32,75 @@ class Version:
     node: ast.AST | None = None
 
 
+_START = Version("start")
+_OPEN = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.Module, ast.If)  # entered once, from above
+
+
 def version(name: str, at: ast.AST, view: FunctionView) -> Version:
     """The state of a local name where ``at`` stands, the statement of ``at`` itself left out."""
     bound = view.assignments(name)
     if not bound:
-        return Version("start")
-    child: ast.AST = view.statement(at)
+        return _START
+    statement = view.statement(at)
+    known = view.memo.setdefault(version, {})
+    found = known.get((name, statement))
+    if found is None:
+        found = known[name, statement] = _version(bound, statement, view)
+    return found
+
+
+def _version(bound: Sequence[ast.stmt], statement: ast.stmt, view: FunctionView) -> Version:
+    """``bound`` are the statements that bind the name, in source order."""
+    starts = [_start(other) for other in bound]
+    child: ast.AST = statement
     while True:
         parent = view.parent(child)
         if parent is None:
-            return Version("start")
-        for sibling in reversed(before(child, parent)):
-            if any(_within(statement, sibling) for statement in bound):
-                return Version("after", sibling)
-        if not isinstance(parent, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.Module | ast.If) and any(
-            _within(statement, parent) for statement in bound
-        ):
-            return Version("head", parent)
-        if isinstance(parent, ast.If) and any(statement is parent for statement in bound):
+            return _START
+        block = _block(child, parent)
+        last = bisect_left(starts, _start(child)) - 1
+        if block is not None and last >= 0 and starts[last] >= _start(block[0]):
+            return Version("after", block[bisect_right(block, starts[last], key=_start) - 1])
+        if not isinstance(parent, _OPEN):
+            first, end = _span(parent)
+            nearest = bisect_left(starts, first)
+            if nearest < len(starts) and starts[nearest] <= end:
+                return Version("head", parent)
+        elif isinstance(parent, ast.If) and any(other is parent for other in bound):
             return Version("head", parent)  # `if (name := …):`
         child = parent
 
 
-def before(child: ast.AST, parent: ast.AST) -> Sequence[ast.stmt]:
-    """The statements of the same block that stand before ``child``."""
+def _block(child: ast.AST, parent: ast.AST) -> list[ast.stmt] | None:
+    """The block of ``parent`` that ``child`` stands in."""
     for field in _BLOCKS:
         block = getattr(parent, field, None)
-        if isinstance(block, list):
-            for index, statement in enumerate(block):
-                if statement is child:
-                    return block[:index]
-    return ()
+        if isinstance(block, list) and any(statement is child for statement in block):
+            return block
+    return None
+
+
+def before(child: ast.AST, parent: ast.AST) -> Sequence[ast.stmt]:
+    """The statements of the same block that stand before ``child``."""
+    block = _block(child, parent)
+    return () if block is None else block[: next(i for i, statement in enumerate(block) if statement is child)]
 
 
 def after(child: ast.AST, parent: ast.AST) -> Sequence[ast.stmt]:
     """The statements of the same block that stand after ``child``."""
-    for field in _BLOCKS:
-        block = getattr(parent, field, None)
-        if isinstance(block, list):
-            for index, statement in enumerate(block):
-                if statement is child:
-                    return block[index + 1 :]
-    return ()
+    block = _block(child, parent)
+    return () if block is None else block[1 + next(i for i, statement in enumerate(block) if statement is child) :]
 
 
-def _within(inner: ast.AST, outer: ast.AST) -> bool:
-    return _span(outer)[0] <= _span(inner)[0] and _span(inner)[1] <= _span(outer)[1]
+def _start(node: ast.AST) -> tuple[int, int]:
+    return getattr(node, "lineno", 0), getattr(node, "col_offset", 0)
 
 
 def _span(node: ast.AST) -> tuple[tuple[int, int], tuple[int, int]]:
-    start = (getattr(node, "lineno", 0), getattr(node, "col_offset", 0))
-    return start, (getattr(node, "end_lineno", 0) or 0, getattr(node, "end_col_offset", 0) or 0)
+    return _start(node), (getattr(node, "end_lineno", 0) or 0, getattr(node, "end_col_offset", 0) or 0)
 
 
+@remembered
 def binding(node: ast.expr, view: FunctionView) -> tuple[ast.expr, ast.stmt] | None:
     """What a local name was last assigned, and the statement that did it; None where that is not one plain assignment.
 

@@ -45,7 +45,7 @@ class Suppressions:
     def __init__(self, text: str, comments: Mapping[int, str] | None = None) -> None:
         self._entries: list[Suppression] = []
         self.problems: list[tuple[int, str]] = []
-        if _HINT.search(text):
+        if "awp" in text.lower() and _HINT.search(text):
             self._read(text, _comments(text) if comments is None else _given(text, comments))
 
     def __bool__(self) -> bool:

@@ -8,6 +8,7 @@ definition, and the bodies of classes, belong to the definition around it.
 from __future__ import annotations
 
 import ast
+import operator
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import TypeAlias
@@ -40,6 +41,7 @@ class Definition:
         self.cls = cls
         self.prefix = prefix  # qualified name of nested definitions, without their own name, "" at top level
         self.nested: list[Definition] = []
+        self._nodes: dict[tuple[type[ast.AST], ...], list[ast.AST]] = {}
 
     @cached_property
     def _tables(self) -> tuple[dict[ast.AST, ast.AST], dict[type[ast.AST], list[ast.AST]], list[FunctionNode]]:
@@ -80,12 +82,17 @@ class Definition:
 
     def nodes(self, *types: type[ast.AST]) -> Sequence[ast.AST]:
         """The nodes of exactly these types, in source order."""
-        by_type = self._tables[1]
-        if len(types) == 1:
-            found = by_type.get(types[0], [])
-        else:
-            found = [node for kind in types for node in by_type.get(kind, ())]
-        return sorted(found, key=_position) if found and hasattr(found[0], "lineno") else found
+        known = self._nodes.get(types)
+        if known is None:
+            by_type = self._tables[1]
+            if len(types) == 1:
+                known = by_type.get(types[0], [])
+            else:
+                known = [node for kind in types for node in by_type.get(kind, ())]
+            if known and hasattr(known[0], "lineno"):
+                known = _sorted(known)
+            self._nodes[types] = known
+        return known
 
     def parent(self, node: ast.AST) -> ast.AST | None:
         """The node around it, None for the definition itself and for nodes of other definitions."""
@@ -288,6 +295,17 @@ _LEAVES: dict[type[ast.AST], frozenset[str]] = {
     **({ast.TypeAlias: frozenset(("type_params",))} if hasattr(ast, "TypeAlias") else {}),
 }
 _child_fields: dict[type[ast.AST], tuple[str, ...]] = {}
+
+
+_place = operator.attrgetter("lineno", "col_offset")
+
+
+def _sorted(nodes: list[ast.AST]) -> list[ast.AST]:
+    """Nodes in source order, those that have no place first."""
+    try:
+        return sorted(nodes, key=_place)
+    except AttributeError:
+        return sorted(nodes, key=_position)
 
 
 def _position(node: ast.AST) -> tuple[int, int]:

@@ -124,6 +124,7 @@ class _Extractor:
         self.property_names: set[str] = set()
         self.libraries: set[str] = set()
         self.nodes = 0
+        self.loops = False
         self.names: dict[str, None] = {}
         self._lines: list[str] | None = None
 
@@ -153,6 +154,7 @@ class _Extractor:
             variables=tuple((name, ref) for name, ref in top.env.items() if ref not in (UNKNOWN, name)),
             exports=self.exports,
             nodes=self.nodes,
+            loops=self.loops,
         )
 
     def finished(self, f: _Function) -> FunctionFact:
@@ -517,6 +519,7 @@ class _Extractor:
     def loop(self, node: ast.For | ast.AsyncFor | ast.While, f: _Function, loops: tuple[str, ...], guard: int) -> None:
         kind = loop_kind(node)
         inner = self.inside(loops, kind)
+        self.loops = self.loops or not f.index
         if kind in _UNIT_KINDS:
             end_line, end_column = node.end_lineno or node.lineno, node.end_col_offset or 0
             f.loops.append(LoopFact(kind.value, node.lineno, node.col_offset, end_line, end_column))
@@ -662,6 +665,7 @@ class _Extractor:
 
     def comprehension(self, node: ast.expr, f: _Function, loops: tuple[str, ...], guard: int) -> None:
         inner = loops
+        self.loops = self.loops or not f.index
         for generator in node.generators:  # type: ignore[attr-defined]
             self.expr(generator.iter, f, inner, guard)
             self.iterate(generator.target, generator.iter, f)

@@ -120,6 +120,7 @@ class FileFacts(NamedTuple):
     variables: tuple[tuple[str, Ref], ...]  # of them, those that a Ref describes
     exports: tuple[str, ...] | None  # __all__ where it is a literal
     nodes: int  # size of the tree, in walked nodes
+    loops: bool  # whether code outside functions loops
 
 
 def shape(facts: FileFacts) -> bytes:

@@ -6,12 +6,16 @@ left keeps its lines and columns, so that positions, comments and texts still ar
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 
 from awp_lint.detector.semantics.facts import FileFacts, FunctionFact
 
-_LINES = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+\Z")
+
+def source_lines(text: str) -> list[str]:
+    """The lines of a text as ``ast`` counts them, without their ends."""
+    if "\r" in text:
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+    return text.split("\n")
 
 
 def without_bodies(text: str, facts: FileFacts, needed: Callable[[FunctionFact], bool]) -> str:
@@ -33,11 +37,10 @@ def without_bodies(text: str, facts: FileFacts, needed: Callable[[FunctionFact],
     ]
     if not removed:
         return text
-    lines = _LINES.findall(text)
+    lines = source_lines(text)
     for first, last, indent in removed:
         blanks = lines[first - 1][:indent]
-        for number in range(first - 1, min(last, len(lines))):
-            line = lines[number]
-            lines[number] = line[len(line.rstrip("\r\n")) :]
-        lines[first - 1] = f"{blanks}pass{lines[first - 1]}"
-    return "".join(lines)
+        last = min(last, len(lines))
+        lines[first - 1 : last] = [""] * (last - first + 1)
+        lines[first - 1] = f"{blanks}pass"
+    return "\n".join(lines)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
+from typing import Any
 
 from awp_lint.detector.config import Settings
 from awp_lint.detector.semantics import paths, regions
@@ -67,6 +68,12 @@ class FileModel:
         """The definitions in source order, the module's top level first."""
         return iter(self._views.values())
 
+    def release(self) -> None:
+        """Drop what views and definitions hold of each other, so that their memory goes back without a collector."""
+        self._views.clear()
+        for definition in self._definitions:
+            definition.nested.clear()
+
     def view_of(self, definition: Definition) -> FunctionModel:
         """The view of one of this file's definitions."""
         return self._views[definition]
@@ -86,6 +93,7 @@ class FunctionModel:
         self._regions: dict[ast.AST, Region] = {}
         self._frequencies: dict[ast.AST, Frequency] = {}
         self._clocks: dict[ast.stmt, bool] = {}
+        self.memo: dict[Any, dict[Any, Any]] = {}
 
     @property
     def path(self) -> str:

@@ -11,7 +11,7 @@ import ast
 import enum
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from awp_lint.detector.finding import Frame
 from awp_lint.detector.semantics.values import Certainty, Value
@@ -165,6 +165,10 @@ class FunctionView(Protocol):
 
     def outer(self) -> FunctionView | None:
         """The enclosing function's view, for nested functions."""
+
+    @property
+    def memo(self) -> dict[Any, dict[Any, Any]]:
+        """Room for what rules work out of this definition, by who worked it out and of what."""
 
 
 class FileView(Protocol):

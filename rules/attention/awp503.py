@@ -36,6 +36,7 @@ class ExpandedKv(Rule):
     event = Event.COPY
     words = (b"scaled_dot_product_attention",)
     nodes = (ast.Call,)
+    calls = frozenset({"scaled_dot_product_attention"})
 
     summary = "key and value heads are copied out for grouped-query attention before the fused call"
     what = """

@@ -32,6 +32,7 @@ class ExplicitCausalMask(Rule):
     event = Event.LAUNCHES
     words = (b"tril", b"triu", b"generate_square_subsequent_mask")
     nodes = (ast.Call,)
+    calls = frozenset({"scaled_dot_product_attention"})
 
     summary = "a causal mask is built at every call where is_causal serves"
     what = """

@@ -32,6 +32,7 @@ class CatKvCache(Rule):
         b"concat",
     )
     nodes = (ast.Call,)
+    calls = frozenset({"cat", "concat", "concatenate"})
     over = ("AWP407", "AWP309")
 
     summary = "the KV cache grows by concatenation at every step"

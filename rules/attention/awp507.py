@@ -24,6 +24,7 @@ class CacheOff(Rule):
     words = (b"use_cache",)
     anywhere = True
     nodes = (ast.Call,)
+    calls = frozenset({"generate", "GenerationConfig", "sample", "greedy_search"})
 
     summary = "generation runs without a KV cache"
     what = """

@@ -34,6 +34,7 @@ class CollectivePerElement(Rule):
     mark = MarkKind.LOOP
     words = (b"distributed",)
     nodes = (ast.Call,)
+    calls = TENSOR
 
     summary = "a loop issues one collective for each tensor where one would carry them all"
     what = """

@@ -23,6 +23,7 @@ class ObjectCollective(Rule):
     mark = MarkKind.CALL
     words = (b"distributed",)
     nodes = (ast.Call,)
+    calls = OBJECT | BARRIER
 
     summary = "Python objects or a barrier between ranks on a hot path"
     what = """

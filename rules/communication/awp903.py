@@ -41,6 +41,7 @@ class ExposedCollective(Rule):
     event = Event.LAUNCHES
     words = (b"distributed",)
     nodes = (ast.Call,)
+    calls = IN_PLACE
 
     summary = "a collective is waited for at once although independent work follows"
     what = """

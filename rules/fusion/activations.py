@@ -20,6 +20,7 @@ from awp_lint.rules.fusion.algebra import (
     product,
     summands,
 )
+from awp_lint.rules.memo import remembered
 
 _TANH_GELU = {1: math.sqrt(2 / math.pi), 3: 0.044715 * math.sqrt(2 / math.pi)}
 _ERF_GELU = {1: 1 / math.sqrt(2)}
@@ -36,6 +37,7 @@ class Activation:
     options: tuple[str, ...] = ()
 
 
+@remembered
 def activation(node: ast.expr, view: FunctionView) -> Activation | None:
     """The activation that exactly this expression is, None where it is none."""
     op = operation(node, view)

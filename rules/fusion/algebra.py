@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from awp_lint.detector.semantics.values import Kind
 from awp_lint.detector.semantics.view import FunctionView
 from awp_lint.rules.flow import resolve, same, uncast
+from awp_lint.rules.memo import remembered
 
 _OPERATORS: dict[type[ast.operator], str] = {
     ast.Add: "add",
@@ -52,6 +53,7 @@ class Operation:
         return self.operands[position + 1] if position + 1 < len(self.operands) else None
 
 
+@remembered
 def operation(node: ast.expr, view: FunctionView) -> Operation | None:
     """The tensor operation that an expression is; None for anything that is none or hides its arguments."""
     if isinstance(node, ast.BinOp):
@@ -92,6 +94,11 @@ def number(node: ast.expr | None, view: FunctionView) -> float | None:
         return None
     if isinstance(node, ast.Constant):
         return float(node.value) if isinstance(node.value, int | float) and not isinstance(node.value, bool) else None
+    return _number(node, view)
+
+
+@remembered
+def _number(node: ast.expr, view: FunctionView) -> float | None:
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
         inner = number(node.operand, view)
         return None if inner is None else -inner
@@ -146,23 +153,23 @@ class Product:
     divisors: tuple[ast.expr, ...] = ()
 
 
-def product(node: ast.expr, view: FunctionView, through_names: bool = False) -> Product:
+@remembered
+def product(node: ast.expr, view: FunctionView) -> Product:
     """An expression as a product. One that is no product is its own only factor."""
     value = number(node, view)
     if value is not None:
         return Product(value, ())
-    node = resolve(node, view) if through_names else node
     op = operation(node, view)
     if op is not None and len(op.operands) == 2 and not op.keywords:
         if op.name == "mul":
-            a, b = (product(part, view, through_names) for part in op.operands)
+            a, b = (product(part, view) for part in op.operands)
             return Product(a.constant * b.constant, (*a.factors, *b.factors), (*a.divisors, *b.divisors))
         if op.name == "div":
-            a, b = (product(part, view, through_names) for part in op.operands)
+            a, b = (product(part, view) for part in op.operands)
             if b.constant != 0:
                 return Product(a.constant / b.constant, (*a.factors, *b.divisors), (*a.divisors, *b.factors))
     if op is not None and op.name == "neg":
-        a = product(op.operands[0], view, through_names)
+        a = product(op.operands[0], view)
         return Product(-a.constant, a.factors, a.divisors)
     return Product(1.0, (node,))
 

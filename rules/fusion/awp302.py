@@ -18,6 +18,7 @@ from awp_lint.rules.fusion.norms import Norm, norm
 from awp_lint.rules.nodemap import Definition
 
 _FUNCTIONS = {"rms": ("RMSNorm", "F.rms_norm", (2, 4)), "layer": ("LayerNorm", "F.layer_norm", (1, 0))}
+_CALLS = frozenset({"mul", "div", "multiply", "divide"})
 
 
 class ManualNorm(Rule):
@@ -30,6 +31,7 @@ class ManualNorm(Rule):
     event = Event.LAUNCHES
     words = (b"rsqrt", b"sqrt", b"-0.5", b".std(", b"torch.std(")
     nodes = (ast.BinOp, ast.Call)
+    calls = frozenset(_CALLS)
     over = ("AWP301",)
 
     summary = "a normalisation is written out where one fused call computes it"
@@ -164,7 +166,6 @@ class ManualNorm(Rule):
 
 
 _ROOTS = frozenset({"rsqrt", "sqrt", "std", "pow", "reciprocal"})
-_CALLS = frozenset({"mul", "div", "multiply", "divide"})
 
 
 def _whole(node: ast.expr, view: FunctionView) -> bool:

@@ -15,6 +15,8 @@ from awp_lint.rules.fusion.activations import Activation, activation
 from awp_lint.rules.fusion.context import called, place
 from awp_lint.rules.nodemap import Definition
 
+_CALLS = frozenset({"exp", "log", "log1p", "where", "mul", "div", "multiply", "divide", "true_divide"})
+
 
 class ManualActivation(Rule):
     """GELU, SiLU, softmax and the like written out in elementwise operations."""
@@ -26,6 +28,7 @@ class ManualActivation(Rule):
     event = Event.LAUNCHES
     words = (b"tanh", b"erf", b"sigmoid", b"exp(", b"log(", b"log1p", b"logsumexp", b"softplus", b"relu6", b"where(")
     nodes = (ast.BinOp, ast.Call)
+    calls = frozenset(_CALLS)
     over = ("AWP301",)
 
     summary = "an activation is written out where one fused call computes it"
@@ -143,7 +146,6 @@ class ManualActivation(Rule):
 
 
 _NONLINEAR = frozenset({"tanh", "erf", "sigmoid", "exp", "relu6", "clamp", "softplus", "log", "logsumexp", "where"})
-_CALLS = frozenset({"exp", "log", "log1p", "where", "mul", "div", "multiply", "divide", "true_divide"})
 
 
 def _in_exp(node: ast.expr, view: FunctionView) -> bool:

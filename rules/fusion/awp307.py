@@ -55,6 +55,7 @@ class RedundantCopy(Rule):
         b".cuda(",
     )
     nodes = (ast.Call, ast.BinOp)
+    calls = frozenset({*_IDEMPOTENT, *_JOINING, "copy_"})
 
     summary = "a tensor is copied or cast twice where once is enough"
     what = """

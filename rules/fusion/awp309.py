@@ -45,6 +45,7 @@ class AllocationPerStep(Rule):
     event = Event.COPY
     words = (b"cat(", b"concat", b"stack(", b"pad(")
     nodes = (ast.Call,)
+    calls = frozenset(_JOINS)
 
     summary = "an output grows by copying all of it at every step"
     what = """

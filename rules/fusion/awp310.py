@@ -45,6 +45,7 @@ class UnmergedLora(Rule):
     words = (b"PeftModel", b"load_lora_weights")
     anywhere = True
     nodes = (ast.Call,)
+    calls = frozenset({"load_lora_weights", "from_pretrained"})
 
     summary = "an adapter is served unmerged although there is only one"
     what = """

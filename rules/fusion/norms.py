@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from awp_lint.detector.semantics.view import FunctionView
 from awp_lint.rules.flow import resolve, same, uncast
 from awp_lint.rules.fusion.algebra import Operation, number, operation, product, squared
+from awp_lint.rules.memo import remembered
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,7 @@ class _Scale:
     outside: bool = False  # eps is added to the root, not below it
 
 
+@remembered
 def norm(node: ast.expr, view: FunctionView) -> Norm | None:
     """The normalisation that exactly this product is, None where it is none."""
     parts = product(node, view)

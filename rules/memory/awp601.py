@@ -47,6 +47,7 @@ class ConstantUpload(Rule):
     mark = MarkKind.CALL
     words = (b"tensor(", b"as_tensor(", b"from_numpy(")
     nodes = (ast.Call,)
+    calls = DATA | {"to", "cuda"}
     over = ("AWP306", "AWP603")
 
     summary = "Python data is copied to the device on every call"

@@ -26,6 +26,7 @@ from awp_lint.rules.common import (
 )
 from awp_lint.rules.memory.factories import (
     COMPUTED,
+    FACTORIES,
     LIKE,
     RANDOM,
     SAME_ANYWHERE,
@@ -64,6 +65,7 @@ class CreateThenMove(Rule):
     mark = MarkKind.CALL
     words = (b".to(", b".cuda(")
     nodes = (ast.Call,)
+    calls = FACTORIES | {"to", "cuda"}
     over = ("AWP306", "AWP603", "AWP606")
 
     summary = "a tensor is made on the CPU and then moved to the device"

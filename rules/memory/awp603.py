@@ -40,6 +40,7 @@ class BlockingCopy(Rule):
     mark = MarkKind.CALL
     words = (b".to(", b".cuda(", b"copy_(")
     nodes = (ast.Call,)
+    calls = frozenset({"to", "cuda", "copy_"})
 
     summary = "a host tensor is copied to the device from pageable memory, so the host waits"
     what = """

@@ -20,7 +20,7 @@ from awp_lint.rules.common import (
     sureness,
 )
 from awp_lint.rules.memory.factories import DATA, is_host_device, move
-from awp_lint.rules.sync.reads import device_read
+from awp_lint.rules.sync.reads import READ_NAMES, device_read
 
 _HOPS = 5
 
@@ -35,6 +35,7 @@ class HostRoundTrip(Rule):
     event = Event.COPY
     words = (b".cpu", b".numpy", b".tolist", b'"cpu"', b"'cpu'")
     nodes = (ast.Call,)
+    calls = READ_NAMES
     over = ("AWP101", "AWP601", "AWP603")
 
     summary = "a device tensor makes a round trip over the host"

@@ -30,6 +30,7 @@ class CacheFlush(Rule):
     mark = MarkKind.CALL
     words = (b"empty_cache", b"gc.collect", b"ipc_collect", b"import collect")
     nodes = (ast.Call,)
+    calls = frozenset({"empty_cache", "collect", "ipc_collect"})
 
     summary = "the allocator's cache is flushed, or the garbage collector run, on a hot path"
     what = """

@@ -34,6 +34,7 @@ class MovePerCall(Rule):
     mark = MarkKind.CALL
     words = (b".to(", b".cuda(", b".half(", b".float(", b".bfloat16(")
     nodes = (ast.Call,)
+    calls = _CASTS | {"to", "cuda"}
     over = ("AWP603", "AWP602", "AWP601")
 
     summary = "a model or a table it keeps is moved or cast at every call"

@@ -22,6 +22,7 @@ class HotCopy(Rule):
     mark = MarkKind.CALL
     words = (b"deepcopy",)
     nodes = (ast.Call,)
+    calls = frozenset({"deepcopy"})
 
     summary = "state is deep-copied on a hot path"
     what = """

@@ -27,6 +27,7 @@ class Fp32Load(Rule):
     words = (b"from_pretrained",)
     anywhere = True
     nodes = (ast.Call,)
+    calls = frozenset({"from_pretrained"})
 
     summary = "weights are loaded in fp32 and cast to half precision afterwards"
     what = """

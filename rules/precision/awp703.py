@@ -32,6 +32,7 @@ class Fp32Matmul(Rule):
     anywhere = True
     words = (b"allow_tf32", b"set_float32_matmul_precision", b".float()", b"torch.float32")
     nodes = (ast.Assign, ast.Call, ast.BinOp)
+    calls = _PRODUCTS | {"set_float32_matmul_precision"}
 
     summary = "matrix products run in full float32"
     what = """

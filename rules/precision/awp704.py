@@ -38,6 +38,7 @@ class CastInLoop(Rule):
     mark = MarkKind.STATEMENT
     words = (b"autocast", b".weight", b".bias")
     nodes = (ast.With, ast.Call)
+    calls = frozenset(_CASTS)
 
     summary = "weights are cast again at every step"
     what = """

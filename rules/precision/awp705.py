@@ -32,6 +32,7 @@ class QuantisationCandidate(Rule):
     mark = MarkKind.CALL
     words = (b".generate(",)
     nodes = (ast.Call,)
+    calls = frozenset({"generate"})
 
     summary = "half-precision weights are read whole for every generated token"
     what = """

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from awp_lint.detector.finding import Confidence, Event, RootCause
 from awp_lint.detector.semantics.view import FileView, FunctionView, Region
 from awp_lint.rules.base import Candidate, Rule
-from awp_lint.rules.common import argument, callee, frequency_reason, short
+from awp_lint.rules.common import argument, frequency_reason, short
 
 _HALF = re.compile(r"bfloat16|float16|\.half\(\)|autocast")
 _LEAST = 512  # a narrower layer is no large product
@@ -28,6 +28,7 @@ class UnalignedHalfMatmul(Rule):
     anywhere = True
     words = (b"Linear(",)
     nodes = (ast.Call,)
+    calls = frozenset({"Linear"})
 
     summary = "a large half-precision layer has a width that is not a multiple of 8"
     what = """
@@ -78,14 +79,12 @@ class UnalignedHalfMatmul(Rule):
 
     def candidates(self, node: ast.AST, view: FunctionView, file: FileView) -> Iterator[Candidate]:
         assert isinstance(node, ast.Call)
-        if callee(node) != "Linear" or view.qualified(node.func) not in _LAYERS or not _HALF.search(file.text):
-            return
-        if view.regions(node) & (Region.TEST | Region.TRAINING | Region.TIMED):
-            return
         widths = (argument(node, 0, "in_features"), argument(node, 1, "out_features"))
         odd = [w.value for w in widths if isinstance(w, ast.Constant) and type(w.value) is int]
         odd = [width for width in odd if width >= _LEAST and width % 8]
-        if not odd:
+        if not odd or view.qualified(node.func) not in _LAYERS or not _HALF.search(file.text):
+            return
+        if view.regions(node) & (Region.TEST | Region.TRAINING | Region.TIMED):
             return
         width = odd[0]
         frequency = view.frequency(node)

@@ -27,6 +27,7 @@ class DevServer(Rule):
     anywhere = True
     words = (b"uvicorn", b"Flask", b"hypercorn")
     nodes = (ast.Call,)
+    calls = frozenset({"run"})
 
     summary = "a model is served by a development server, or copied into several workers"
     what = """

@@ -27,6 +27,7 @@ class ParallelMisfit(Rule):
     anywhere = True
     words = (b"CUDA_VISIBLE_DEVICES",)
     nodes = (ast.Call,)
+    calls = frozenset(name.rpartition(".")[2] for name in PYTHON_CLASSES)
 
     summary = "an engine uses fewer devices than it is given"
     what = """

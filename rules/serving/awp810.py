@@ -30,6 +30,7 @@ class ThreadOversubscription(Rule):
     anywhere = True
     words = (b"set_num_threads", b"_NUM_THREADS")
     nodes = (ast.Call,)
+    calls = frozenset({"run"})
 
     summary = "worker processes start more threads together than there are cores"
     what = """

@@ -39,6 +39,7 @@ class DebugSwitches(Rule):
         *(b"set_detect_anomaly", b"use_deterministic_algorithms", b"set_sync_debug_mode", b"cudnn.deterministic"),
     )
     nodes = (ast.Assign, ast.Call)
+    calls = frozenset({"setdefault", "putenv", "update", *(name.rpartition(".")[2] for name in _CALLS)})
 
     summary = "a debugging switch is left on"
     what = """

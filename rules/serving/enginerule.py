@@ -22,6 +22,7 @@ class EngineRule(Rule):
     event = Event.NONE
     anywhere = True
     nodes = (ast.Call,)
+    calls = frozenset(name.rpartition(".")[2] for name in PYTHON_CLASSES)
     cost_us = 1000.0
 
     effect: ClassVar[str]  # what the setting does, after its name: "runs every decode step without CUDA graphs"

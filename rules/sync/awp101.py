@@ -19,6 +19,7 @@ from awp_lint.rules.common import (
     sureness,
 )
 from awp_lint.rules.sync.reads import (
+    READ_NAMES,
     Read,
     device_read,
     is_token_read,
@@ -42,6 +43,7 @@ class DeviceRead(Rule):
     mark = MarkKind.CALL
     words = (b".item", b".tolist", b".cpu", b".numpy", b'"cpu"', b"'cpu'", b"int(", b"float(")
     nodes = (ast.Call,)
+    calls = READ_NAMES
 
     summary = "a device tensor is read by the host on a hot path"
     what = """

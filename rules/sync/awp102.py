@@ -28,6 +28,7 @@ class DeviceTruth(Rule):
     event = Event.WAIT
     words = (b"if ", b"while ", b"bool(", b" and ", b" or ", b"not ")
     nodes = (ast.If, ast.While, ast.IfExp, ast.comprehension, ast.UnaryOp, ast.BoolOp, ast.Call)
+    calls = frozenset({"bool"})
 
     summary = "Python asks for the truth of a device tensor on a hot path"
     what = """

@@ -45,6 +45,7 @@ class DeviceIteration(Rule):
     event = Event.WAIT
     words = (b"any(", b"all(", b"max(", b"min(", b"sorted(", b"groupby(", b"Counter(", b"set(")
     nodes = (ast.Call,)
+    calls = _BUILTINS | _BY_KEY
     over = ("AWP102", "AWP101")
 
     summary = "Python builtins compare the elements of a device tensor one by one"

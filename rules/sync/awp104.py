@@ -37,6 +37,7 @@ class DeviceScalarBound(Rule):
     event = Event.WAIT
     words = (b":", b"range(", b"arange(")
     nodes = (ast.Slice, ast.Call)
+    calls = SIZED_METHODS | {"range", *(name.rpartition(".")[2] for name in SIZED)}
 
     summary = "a device scalar is used as a slice bound, a size or a range"
     what = """

@@ -52,6 +52,7 @@ class DataDependentShape(Rule):
     event = Event.WAIT
     words = (b"[", b"nonzero", b"argwhere", b"masked_select", b"unique", b"repeat_interleave", b"where")
     nodes = (ast.Subscript, ast.Call)
+    calls = frozenset(_ADVICE)
 
     summary = "an operation waits for the device because its result's size depends on the data"
     what = """

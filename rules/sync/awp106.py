@@ -35,6 +35,7 @@ class ExplicitSynchronize(Rule):
     mark = MarkKind.CALL
     words = (b"synchronize",)
     nodes = (ast.Call,)
+    calls = frozenset({"synchronize"})
 
     summary = "the host waits for the device with synchronize() on a hot path"
     what = """

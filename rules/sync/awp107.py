@@ -38,6 +38,7 @@ class DevicePrint(Rule):
     event = Event.WAIT
     words = (b"print(", b".debug(", b".info(", b".warning", b".warn(", b".error(", b".log(", b".critical(")
     nodes = (ast.Call,)
+    calls = _LEVELS | {"print"}
     over = ("AWP101",)
 
     summary = "a device tensor is printed, logged or formatted on a hot path"

@@ -18,7 +18,7 @@ from awp_lint.rules.common import (
     short,
     sureness,
 )
-from awp_lint.rules.sync.reads import device_read
+from awp_lint.rules.sync.reads import READ_NAMES, device_read
 
 if TYPE_CHECKING:
     from awp_lint.rules.nodemap import Definition
@@ -45,6 +45,7 @@ class InvariantRead(Rule):
     mark = MarkKind.CALL
     words = (b".item", b".tolist", b".cpu", b".numpy", b"int(", b"float(")
     nodes = (ast.Call,)
+    calls = READ_NAMES
     over = ("AWP101",)
 
     summary = "a device value that does not change in the loop is read in every pass"

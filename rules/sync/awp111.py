@@ -21,7 +21,7 @@ from awp_lint.rules.common import (
     sureness,
 )
 from awp_lint.rules.common import reasons as value_reasons
-from awp_lint.rules.sync.reads import device_read
+from awp_lint.rules.sync.reads import READ_NAMES, device_read
 
 if TYPE_CHECKING:
     from awp_lint.rules.nodemap import Definition
@@ -44,6 +44,7 @@ class CpuSampling(Rule):
     event = Event.WAIT
     words = (b".cpu", b".numpy", b".tolist", b'"cpu"', b"'cpu'")
     nodes = (ast.Call,)
+    calls = READ_NAMES
     over = ("AWP101", "AWP604")
 
     summary = "logits are copied to the host to sample or take the top k there"

@@ -25,6 +25,7 @@ from awp_lint.rules.common import (
 
 READ_METHODS = frozenset({"item", "tolist", "cpu", "numpy"})
 READ_BUILTINS = frozenset({"int", "float", "complex"})
+READ_NAMES = READ_METHODS | READ_BUILTINS | {"to"}
 
 #: Functions that take sizes and bounds as Python integers: a read that feeds them is their contract.
 _INT_CALLEES = frozenset({

@@ -181,3 +181,45 @@ def test_normal_form_ignores_layout_and_keeps_meaning() -> None:
     assert form("x = a + b") != form("x = a - b")
     header = normal_form(ast.parse("for i in x:\n    f(i)").body[0], header_only=True)
     assert header == normal_form(ast.parse("for i in x:\n    g(i)").body[0], header_only=True)
+
+
+class Named(Rule):
+    """Flags every call that it is asked about."""
+
+    id = "AWP196"
+    name = "named"
+    root_cause = RootCause.RUNTIME
+    cost_us = 1.0
+    event = Event.WAIT
+    nodes = (ast.Call,)
+    calls = frozenset({"slow"})
+    words = (b"def f", b"PYTORCH_SLOW")
+    anywhere = True
+
+    def candidates(self, node: ast.AST, view: FunctionView, file: FileView) -> Iterator[Candidate]:
+        assert isinstance(node, ast.Call)
+        yield Candidate(node, "it happens", "stop it", Confidence.MEDIUM, view.frequency(node))
+
+
+class Wider(Named):
+    id = "AWP195"
+
+    def candidates(self, node: ast.AST, view: FunctionView, file: FileView) -> Iterator[Candidate]:
+        yield from super().candidates(node, view, file)
+
+
+def test_calls_are_told_apart_by_the_last_name_of_what_is_called() -> None:
+    text = """
+from lib import slow as quick, other
+def f(x):
+    from lib import slow as soon
+    slow(); x.slow(); quick(); soon(); other(); x.quick2(); x[0]()
+"""
+    assert [f.span.column for f in run(text, Named()).findings] == [5, 13, 23, 32]
+    assert len(run(text, Wider()).findings) == 7  # `calls` speaks of the candidates of its own class alone
+
+
+def test_words_are_looked_for_in_the_whole_text() -> None:
+    text = "x = 'PYTORCH_SLOW'\ndef  f(): slow()\n"
+    assert len(run(text, Named()).findings) == 1
+    assert len(run(text.replace("PYTORCH_SLOW", "PYTORCH SLOW"), Named()).findings) == 0
