@@ -7,7 +7,7 @@ import dataclasses
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 from awp_lint.detector.config import Settings
 from awp_lint.detector.errors import UsageError
 from awp_lint.detector.finding import Finding, Problem
-from awp_lint.detector.project.source import Source
+from awp_lint.detector.project.reading import content_digest
+from awp_lint.detector.project.source import Source, SourceError
 from awp_lint.detector.reporting.report import Report
 
 if TYPE_CHECKING:
@@ -49,8 +50,8 @@ def lint(options: argparse.Namespace, settings: Settings, command: Sequence[str]
     ranked = rank(findings)
     problems = list(result.problems)
     if options.fix:
-        return _fix(options, settings, ranked, problems)
-    read = _Sources()
+        return _fix(options, settings, ranked, problems, result.digests)
+    read = _Sources(result.digests)
     if options.diff:
         return _diff(options, ranked, problems, read)
     report = Report(
@@ -64,6 +65,8 @@ def lint(options: argparse.Namespace, settings: Settings, command: Sequence[str]
         seconds=time.monotonic() - started,
         notes=notes,
     )
+    if options.patch_dir is not None:
+        _write_patches(options, report, ranked, problems, read)
     _emit(options, report, to_stderr=command is not None)
     if not options.quiet:
         print_problems(problems)
@@ -212,15 +215,60 @@ def _progress(options: argparse.Namespace) -> Iterator[Callable[[int, int], None
 
 
 class _Sources:
-    """The sources of the files that findings lie in, each read once."""
+    """The sources of the files that findings lie in, each read once.
 
-    def __init__(self) -> None:
+    Raises :class:`ValueError` for a file that is not what it was when it was scanned: edits would miss their places.
+    """
+
+    def __init__(self, digests: Mapping[str, bytes] | None = None) -> None:
+        self._digests = digests or {}
         self._read: dict[str, Source] = {}
 
     def __call__(self, path: str) -> Source:
         if path not in self._read:
-            self._read[path] = Source.decode(path, Path(path).read_bytes())
+            raw = Path(path).read_bytes()
+            known = self._digests.get(path)
+            if known is not None and known != content_digest(raw):
+                raise ValueError(f"{path}: changed since it was scanned; run again")
+            self._read[path] = Source.decode(path, raw)
         return self._read[path]
+
+    def usable(self, findings: Iterable[Finding], problems: list[Problem]) -> list[Finding]:
+        """The findings whose files can be patched; what is wrong with the others is a problem, once a file."""
+        wrong: set[str] = set()
+        found: list[Finding] = []
+        for finding in findings:
+            if finding.fix is None or not finding.fix.edits or finding.path in wrong:
+                continue
+            try:
+                for path in (finding.path, *(other.path for other in finding.fix.others if not other.created)):
+                    self(path)
+            except (ValueError, OSError, SourceError) as error:
+                wrong.add(finding.path)
+                reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+                problem = Problem(finding.path, reason.removeprefix(f"{finding.path}: "), fatal=True)
+                if problem not in problems:
+                    problems.append(problem)
+                continue
+            found.append(finding)
+        return found
+
+
+def _write_patches(
+    options: argparse.Namespace, report: Report, ranked: Sequence[Finding], problems: list[Problem], read: _Sources
+) -> None:
+    """The series for --patch-dir, and one line that says where it is."""
+    from awp_lint.detector.reporting.letters import write_series
+    from awp_lint.patches.series import series
+
+    try:
+        made = series(read.usable(ranked, problems), read, options.unsafe_fixes, options.fix_only)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    names = write_series(options.patch_dir, made, report)
+    if not options.quiet:
+        count = f"{len(names)} patch{'' if len(names) == 1 else 'es'}"
+        print(f"awp-lint: {count} in {options.patch_dir}, cover-letter.txt says what they are worth", file=sys.stderr)
 
 
 def _with_diffs(findings: Iterable[Finding], read: _Sources, problems: list[Problem]) -> Iterator[Finding]:
@@ -231,7 +279,7 @@ def _with_diffs(findings: Iterable[Finding], read: _Sources, problems: list[Prob
             yield finding
             continue
         try:
-            yield with_diff(finding, read(finding.path))
+            yield with_diff(finding, read(finding.path), read)
         except (ValueError, SyntaxError, OSError) as error:
             problems.append(Problem(finding.path, f"no diff for {finding.rule}: {error}", finding.span.line))
             yield dataclasses.replace(finding, fix=without_edits(finding.fix))
@@ -242,7 +290,7 @@ def _diff(options: argparse.Namespace, ranked: Sequence[Finding], problems: list
     from awp_lint.patches.plan import plan_files
 
     try:
-        patches = plan_files(ranked, read, options.unsafe_fixes, options.fix_only)
+        patches = plan_files(read.usable(ranked, problems), read, options.unsafe_fixes, options.fix_only)
     except (ValueError, OSError) as error:
         raise UsageError(str(error)) from None
     text = "".join(patch.diff for patch in patches)
@@ -257,7 +305,13 @@ def _diff(options: argparse.Namespace, ranked: Sequence[Finding], problems: list
     return _exit_code(options, len(patches), problems)
 
 
-def _fix(options: argparse.Namespace, settings: Settings, ranked: Sequence[Finding], problems: list[Problem]) -> int:
+def _fix(
+    options: argparse.Namespace,
+    settings: Settings,
+    ranked: Sequence[Finding],
+    problems: list[Problem],
+    digests: Mapping[str, bytes],
+) -> int:
     """Write the fixes, pass after pass, and say what is left."""
     from awp_lint.patches.plan import plan_files
     from awp_lint.patches.ranking import rank
@@ -265,9 +319,11 @@ def _fix(options: argparse.Namespace, settings: Settings, ranked: Sequence[Findi
 
     fixed, failed = 0, []
     remaining: Sequence[Finding] = ranked
+    roots = [Path(path).resolve() for path in (".", *options.paths)]
     for _ in range(_FIX_PASSES):
         try:
-            patches = plan_files(remaining, _Sources(), options.unsafe_fixes, options.fix_only)
+            read = _Sources(digests)
+            patches = plan_files(read.usable(remaining, problems), read, options.unsafe_fixes, options.fix_only)
         except (ValueError, OSError) as error:
             raise UsageError(str(error)) from None
         patches = [p for p in patches if p.source.path not in failed]
@@ -275,7 +331,7 @@ def _fix(options: argparse.Namespace, settings: Settings, ranked: Sequence[Findi
             break
         for patch in patches:
             try:
-                write_patch(patch)
+                write_patch(patch, roots)
                 fixed += len(patch.applied)
             except WriteError as error:
                 failed.append(patch.source.path)
@@ -283,6 +339,7 @@ def _fix(options: argparse.Namespace, settings: Settings, ranked: Sequence[Findi
                     Problem(patch.source.path, str(error).removeprefix(f"{patch.source.path}: "), fatal=True)
                 )
         result = _scan(options, settings)
+        digests = result.digests
         shown = [f for f in result.findings if f.confidence.order >= settings.confidence.order and f.suppressed is None]
         remaining = rank(narrow(options, shown)[0])
     if not options.quiet:

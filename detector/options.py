@@ -144,10 +144,17 @@ def build_parser() -> argparse.ArgumentParser:
     )
     patches.add_argument("--fix", action="store_true", help="apply the safe fixes")
     patches.add_argument(
-        "--unsafe-fixes", action="store_true", help="with --fix or --diff: also fixes that need a condition"
+        "--unsafe-fixes",
+        action="store_true",
+        help="with --fix, --diff or --patch-dir: also fixes that need a condition",
     )
     patches.add_argument(
-        "--fix-only", type=_ids, metavar="IDS", default=(), help="with --fix or --diff: only these rules"
+        "--fix-only", type=_ids, metavar="IDS", default=(), help="with --fix, --diff or --patch-dir: only these rules"
+    )
+    patches.add_argument(
+        "--patch-dir",
+        metavar="DIR",
+        help="write one patch a finding there, in order, and a cover letter; change nothing",
     )
 
     run = parser.add_argument_group("profile run (before --profile)")
@@ -206,8 +213,10 @@ def check_combinations(options: argparse.Namespace, command: Sequence[str] | Non
             raise UsageError("--baseline reads what is known and --write-baseline writes it: give one of them")
     if options.diff and options.fix:
         raise UsageError("--diff shows and --fix writes: give one of them")
-    if options.unsafe_fixes and not (options.diff or options.fix):
-        raise UsageError("--unsafe-fixes goes with --diff or --fix")
+    if options.patch_dir is not None and (options.diff or options.fix):
+        raise UsageError("--patch-dir writes patches, --diff shows and --fix applies them: give one of them")
+    if options.unsafe_fixes and not (options.diff or options.fix or options.patch_dir is not None):
+        raise UsageError("--unsafe-fixes goes with --diff, --fix or --patch-dir")
     if options.load is not None and options.load_url is not None:
         raise UsageError("--load runs a load of yours and --load-url sends one of ours: give one of them")
     if options.load_url is None and (options.rate is not None or options.load_body):

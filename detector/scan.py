@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 import pickle
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from awp_lint.detector.config import Settings
 from awp_lint.detector.finding import Finding, Mark, Problem
@@ -44,6 +44,7 @@ class ScanResult:
     files: int
     lines: int
     seconds: float
+    digests: Mapping[str, bytes] = field(default_factory=dict)  # what the files with fixes held, by shown path
 
     @property
     def suppressed(self) -> int:
@@ -78,8 +79,10 @@ def scan(
         result = _scan(files, settings, cache, progress)
     finally:
         cache.close()
+    fixed = {finding.path for finding in result.findings if finding.fix is not None and finding.fix.edits}
     return replace(
         result,
+        digests={file.found.path: file.digest for file in files if file.found.path in fixed},
         problems=tuple(sorted([*problems, *unread, *result.problems], key=_place)),
         files=sum(file.kind is Kind.PYTHON or file.path in kept for file in found),
         seconds=time.monotonic() - started,

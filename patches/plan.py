@@ -113,7 +113,7 @@ def _render(source: Source, shares: Sequence[_Share], postponed: Sequence[Findin
     spans = [(*_lines_of(source, s.change.edits), s.finding) for s in shares if s.change.edits]
 
     def label(first: int, last: int) -> str:
-        return "; ".join(hunk_label(f) for lo, hi, f in spans if lo <= last and hi >= first)
+        return "; ".join(dict.fromkeys(hunk_label(f) for lo, hi, f in spans if lo <= last and hi >= first))
 
     return FilePatch(source, after, applied, tuple(postponed), unified_diff(source.path, source.text, after, label))
 
@@ -127,7 +127,7 @@ def _creation(change: FileChange, finding: Finding) -> FilePatch:
 
 
 def with_diff(finding: Finding, source: Source, read: Callable[[str], Source] | None = None) -> Finding:
-    """The finding with its own fix rendered as a diff of all its files; ``read`` gives the others, by default from disk."""
+    """The finding with its own fix rendered as a diff of all its files; by default the others are read from disk."""
     fix = finding.fix
     if fix is None or not fix.edits:
         return finding

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from awp_lint.patches.plan import FilePatch
@@ -14,8 +15,11 @@ class WriteError(Exception):
     """A file that was not written; the message is one line and nothing was changed."""
 
 
-def write_patch(patch: FilePatch) -> None:
-    """Replace the file's content atomically, its mode kept; or make the file. Raises :class:`WriteError`."""
+def write_patch(patch: FilePatch, roots: Sequence[Path] = ()) -> None:
+    """Replace the file's content atomically, its mode kept; or make the file. Raises :class:`WriteError`.
+
+    ``roots`` are the resolved files and folders that may be changed: a link that leads out of them is refused.
+    """
     path = Path(patch.source.path)
     try:
         if patch.created:
@@ -23,6 +27,8 @@ def write_patch(patch: FilePatch) -> None:
                 stream.write(patch.after)
             return
         real = path.resolve(strict=True)  # through a symbolic link, so that the link itself survives
+        if roots and not any(real == root or root in real.parents for root in roots):
+            raise WriteError(f"{path}: a link to {real}, outside of what was scanned; nothing was changed")
         if real.read_bytes() != patch.source.raw:
             raise WriteError(f"{path}: changed since it was scanned; run again")
         if not os.access(real, os.W_OK):

@@ -45,7 +45,7 @@ def test_bad_values_name_the_value(line: str, words: str) -> None:
         build_parser().parse_args(line.split())
 
 
-@pytest.mark.parametrize("line", ["--diff --fix", "--unsafe-fixes", "--warmup soon", "--warmup -3"])
+@pytest.mark.parametrize("line", ["--diff --fix", "--unsafe-fixes", "--patch-dir p --fix", "--warmup soon", "--warmup -3"])
 def test_combinations_that_cannot_be_meant(line: str) -> None:
     with pytest.raises(UsageError):
         check_combinations(build_parser().parse_args(line.split()), None)

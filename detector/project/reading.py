@@ -34,10 +34,21 @@ class ReadFile:
         return f"{self.found.path}\0{self.found.real}\0{self.module}\0{self.is_package}\0{self.found.named}"
 
 
+#: Contents that an editor holds and the disk does not, by real path; for scans in this process only.
+held: dict[str, bytes] = {}
+
+
 def read_bytes(real: str) -> bytes:
-    """The content of a file. Raises :class:`OSError`."""
+    """The content of a file, as an editor holds it where one does. Raises :class:`OSError`."""
+    if real in held:
+        return held[real]
     with open(real, "rb") as file:
         return file.read()
+
+
+def content_digest(raw: bytes) -> bytes:
+    """What tells one content of a file from another."""
+    return hashlib.blake2b(raw, digest_size=20).digest()
 
 
 def read_all(found: Sequence[FoundFile], config_words: Sequence[bytes] = ()) -> tuple[list[ReadFile], list[Problem]]:
@@ -72,8 +83,7 @@ def read_all(found: Sequence[FoundFile], config_words: Sequence[bytes] = ()) -> 
         if file.named and not config and not file.real.endswith((".py", ".pyi", ".ipynb")) and is_shell(raw):
             file, config = replace(file, kind=Kind.SHELL), True
         module, is_package = ("", False) if config else module_name(file.real, roots)
-        digest = hashlib.blake2b(raw, digest_size=20).digest()
-        files.append(ReadFile(file, module, is_package, digest, len(raw), raw.count(b"\n")))
+        files.append(ReadFile(file, module, is_package, content_digest(raw), len(raw), raw.count(b"\n")))
     return files, problems
 
 

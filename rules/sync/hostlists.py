@@ -15,7 +15,7 @@ from awp_lint.detector.semantics.values import Device, DTypeClass
 from awp_lint.detector.semantics.view import FunctionView
 from awp_lint.rules.common import ancestors, maybe_device, names_in, short
 from awp_lint.rules.edits import base_name, fresh_name, insert_before, pure_chain
-from awp_lint.rules.flow import before, version
+from awp_lint.rules.flow import after, version
 from awp_lint.rules.nodemap import Definition
 from awp_lint.rules.sync.contexts import number_use, read_of, takes_number
 
@@ -272,12 +272,12 @@ def _changed_between(one: ast.expr, other: ast.expr, root: str, view: FunctionVi
     parent = view.parent(last)
     if parent is None or first is last:
         return False
-    for statement in before(last, parent):
-        if statement.lineno < first.lineno:
-            continue
+    for statement in (first, *after(first, parent)):
+        if statement is last:
+            return False
         if any(_may_write(part, root) for part in ast.walk(statement)):
             return True
-    return False
+    return True
 
 
 def _may_write(part: ast.AST, root: str) -> bool:
