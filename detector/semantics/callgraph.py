@@ -63,7 +63,7 @@ class CallGraph:
             if name.startswith("torch.nn.") and short[:1].isupper():
                 return True
             if name.startswith(_LIBRARY_MODULES) and (
-                "PreTrainedModel" in short or "For" in short or short == "ModelMixin"
+                "PreTrainedModel" in short or "For" in short or short == "ModelMixin" or short.endswith("Layer")
             ):
                 return True
         return False

@@ -38,7 +38,7 @@ def by_name(short: str) -> Kind:
         return Kind.ENCODING
     if short.endswith(("Output", "Cache", "Scheduler", "Streamer", "Criteria", "List", "Warper")):
         return Kind.INSTANCE
-    if short.endswith(("Model", "Encoder", "Decoder", "Transformer")) or "For" in short:
+    if short.endswith(("Model", "Encoder", "Decoder", "Transformer", "Layer")) or "For" in short:
         return Kind.MODULE
     return Kind.INSTANCE
 
