@@ -20,6 +20,8 @@ EXIT_CLEAN, EXIT_FINDINGS, EXIT_ERROR = 0, 1, 2
 
 def run(options: argparse.Namespace, command: Sequence[str] | None) -> int:
     """Carry out a parsed command line; the exit code of the contract. Raises :class:`UsageError`."""
+    if options.lsp:
+        return _language_server()
     if options.explain is not None:
         return _explain(options.explain)
     if options.list_rules:
@@ -33,6 +35,14 @@ def run(options: argparse.Namespace, command: Sequence[str] | None) -> int:
     if options.explain_finding is not None:
         return _explain_finding(options, settings)
     return lint.lint(options, settings, command)
+
+
+def _language_server() -> int:
+    try:
+        from awp_lint.detector.editor.server import serve
+    except ImportError as error:
+        raise UsageError(f"{error.name} is missing: pip install 'awp-lint[lsp]'") from None
+    return serve()
 
 
 def settings_of(options: argparse.Namespace) -> Settings:

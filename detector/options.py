@@ -189,6 +189,9 @@ def build_parser() -> argparse.ArgumentParser:
     scan.add_argument("--config", type=Path, metavar="FILE", help="settings file instead of the nearest pyproject.toml")
     scan.add_argument("--isolated", action="store_true", help="no settings file at all")
 
+    editing = parser.add_argument_group("while writing code")
+    editing.add_argument("--lsp", action="store_true", help="language server on standard input and output, for editors")
+
     info = parser.add_argument_group("help")
     info.add_argument("--explain", metavar="ID", help="the page of one rule")
     info.add_argument("--explain-finding", metavar="FILE:LINE", help="the full reasoning behind the findings at a line")

@@ -130,9 +130,9 @@ def _main(argv: Sequence[str] | None) -> int:
     host = connect(where, options, os.environ)
     prices = None
     if options.evidence is not None:
-        from awp_lint.detector.bot import evidence
+        from awp_lint.detector.reporting import evidence_file
 
-        prices = evidence.read(options.evidence)
+        prices = evidence_file.read(options.evidence)
     from awp_lint.detector.bot.run import Wish, run
 
     wish = Wish(

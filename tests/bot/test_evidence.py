@@ -11,9 +11,9 @@ import pytest
 from botworld import FAULTY, World
 from fake_github import FakeGitHub
 
-from awp_lint.detector.bot import evidence
-from awp_lint.detector.bot.host import BotError
 from awp_lint.detector.cli import main
+from awp_lint.detector.errors import UsageError
+from awp_lint.detector.reporting import evidence_file
 
 Bot = Callable[..., int]
 
@@ -101,19 +101,19 @@ def test_a_forks_evidence_takes_nothing_away(
 def test_files_that_are_no_evidence(report: dict[str, Any], change: Callable[[Any], None], words: str) -> None:
     data = priced(report, dict.fromkeys(("AWP102", "AWP105", "AWP602"), "confirmed"))
     change(data)
-    with pytest.raises(BotError, match=words):
-        evidence.parse(json.dumps(data).encode(), "e.json")
+    with pytest.raises(UsageError, match=words):
+        evidence_file.parse(json.dumps(data).encode(), "e.json")
 
 
 @pytest.mark.parametrize("text", ["", "[" * 100_000, '{"findings": [NaN]}', "\xff", '{"a": 1e999}'])
 def test_what_is_not_even_json(text: str) -> None:
-    with pytest.raises(BotError, match=r"^e\.json: "):
-        evidence.parse(text.encode("latin-1"), "e.json")
+    with pytest.raises(UsageError, match=r"^e\.json: "):
+        evidence_file.parse(text.encode("latin-1"), "e.json")
 
 
 def test_an_endless_file_is_not_read(tmp_path: Path) -> None:
     path = tmp_path / "big.json"
     with path.open("wb") as stream:
-        stream.truncate(evidence.MAX_BYTES + 1)
-    with pytest.raises(BotError, match="larger than 32 MB"):
-        evidence.read(str(path))
+        stream.truncate(evidence_file.MAX_BYTES + 1)
+    with pytest.raises(UsageError, match="larger than 32 MB"):
+        evidence_file.read(str(path))

@@ -12,7 +12,7 @@ import math
 from pathlib import Path
 from typing import Any
 
-from awp_lint.detector.bot.host import BotError
+from awp_lint.detector.errors import UsageError
 from awp_lint.detector.finding import Copies, Evidence, PredictedSaving, Verdict
 from awp_lint.detector.reporting import json_report
 
@@ -23,35 +23,35 @@ _MAX_FIGURE = 1e12
 
 
 def read(path: str) -> dict[str, Evidence]:
-    """Evidence by finding id. Raises :class:`BotError` for a file that is no report of a profile run."""
+    """Evidence by finding id. Raises :class:`UsageError` for a file that is no report of a profile run."""
     try:
         file = Path(path)
         if file.stat().st_size > MAX_BYTES:
-            raise BotError(f"{path}: larger than {MAX_BYTES // 1_000_000} MB: not an evidence file")
+            raise UsageError(f"{path}: larger than {MAX_BYTES // 1_000_000} MB: not an evidence file")
         with file.open("rb") as stream:
             data = stream.read(MAX_BYTES + 1)
     except OSError as error:
-        raise BotError(f"{path}: the evidence cannot be read: {error.strerror}") from None
+        raise UsageError(f"{path}: the evidence cannot be read: {error.strerror}") from None
     return parse(data, path)
 
 
 def parse(data: bytes, name: str) -> dict[str, Evidence]:
-    """Evidence by finding id. Raises :class:`BotError` with one line that begins with ``name``."""
+    """Evidence by finding id. Raises :class:`UsageError` with one line that begins with ``name``."""
     import jsonschema
 
     try:
         document = json.loads(data, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
-        raise BotError(f"{name}: the evidence is not JSON: {str(error)[:200]}") from None
+        raise UsageError(f"{name}: the evidence is not JSON: {str(error)[:200]}") from None
     if not isinstance(document, dict) or not isinstance(document.get("findings"), list):
-        raise BotError(f"{name}: not an awp-lint report; make one with --format json --output FILE --profile …")
+        raise UsageError(f"{name}: not an awp-lint report; make one with --format json --output FILE --profile …")
     if len(document["findings"]) > MAX_FINDINGS:
-        raise BotError(f"{name}: more than {MAX_FINDINGS:,} findings: not an evidence file")
+        raise UsageError(f"{name}: more than {MAX_FINDINGS:,} findings: not an evidence file")
     try:
         jsonschema.Draft202012Validator(json_report.schema()).validate(document)
     except jsonschema.ValidationError as error:
         where = "/".join(str(part) for part in error.absolute_path) or "the report"
-        raise BotError(f"{name}: not an {json_report.SCHEMA} report: {where}: {error.message[:160]}") from None
+        raise UsageError(f"{name}: not an {json_report.SCHEMA} report: {where}: {error.message[:160]}") from None
     found: dict[str, Evidence] = {}
     for row in document["findings"]:
         if row["evidence"] is not None:
@@ -67,7 +67,7 @@ def _figure(value: Any, name: str) -> float | None:
     if value is None:
         return None
     if not math.isfinite(value) or abs(value) > _MAX_FIGURE:
-        raise BotError(f"{name}: a figure that cannot be: {str(value)[:40]}")
+        raise UsageError(f"{name}: a figure that cannot be: {str(value)[:40]}")
     return float(value)
 
 
