@@ -34,12 +34,21 @@ def _present(tree: ast.Module, wanted: Import) -> bool:
     return False
 
 
+def _lines(wanted: Iterable[Import]) -> list[str]:
+    """One line an import; names of one module share a line."""
+    lines: dict[object, str] = {}
+    for one in wanted:
+        key = one if one.name is None else one.module
+        lines[key] = f"{lines[key]}, {_spelling(one).partition(' import ')[2]}" if key in lines else _spelling(one)
+    return list(lines.values())
+
+
 def import_edits(source: Source, tree: ast.Module, wanted: Iterable[Import]) -> list[Edit]:
     """One insertion that adds the missing imports after the file's last top-level import.
 
     A file without imports gets them after its docstring. The file's own line ending is used.
     """
-    lines = [_spelling(w) for w in dict.fromkeys(wanted) if not _present(tree, w)]
+    lines = _lines([w for w in dict.fromkeys(wanted) if not _present(tree, w)])
     if not lines:
         return []
     anchor: ast.stmt | None = None

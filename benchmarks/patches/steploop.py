@@ -1,0 +1,229 @@
+"""The step-loop patch on four programs: made by the tool alone, outputs compared, speed measured, fallback exercised.
+
+    python benchmarks/patches/steploop.py [--size gpu] [--pairs 6] [--only speech] [--keep FOLDER]
+
+Each program is copied and patched by ``awp-lint . --fix --unsafe-fixes --fix-only AWP401``. Original and patched copy
+then run the same work again and again, each in a process of its own, neighbouring runs in random order; the first pair
+is warm-up and not counted. Times are those that the programs print (captures included, loading of the model not).
+Printed are the median of the paired ratios, its 95 % bootstrap interval, and whether all checksums agree. On a CPU the
+patched program only calls through, so the ratio says what that costs; there the captured form is run in two more ways: *static*
+(the same buffers, tensors in the place of numbers and whole caches, the step run again in the place of a replay) and
+*failing* (every capture raises).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import random
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+_TIME = re.compile(r"([\d.]+) ms")
+_CHECKSUM = re.compile(r"checksum (\w+)")
+
+
+@dataclass(frozen=True)
+class Program:
+    """One program: its folder and its arguments by size."""
+
+    name: str
+    folder: str
+    cpu: tuple[str, ...]
+    gpu: tuple[str, ...]
+
+
+PROGRAMS = (
+    Program(
+        "chat",
+        "corpus/apps/chat",
+        ("--requests", "4", "--max-tokens", "24"),
+        ("--size", "gpu", "--requests", "8", "--max-tokens", "96"),
+    ),
+    Program("speech", "corpus/steploops/speech", ("--frames", "24"), ("--size", "gpu", "--frames", "80")),
+    Program("denoise", "corpus/steploops/denoise", ("--steps", "8"), ("--size", "gpu", "--steps", "40")),
+    Program("stream", "corpus/steploops/stream", ("--seconds", "2.1"), ("--size", "gpu", "--seconds", "12.1")),
+)
+
+
+def patched_copy(program: Program, folder: Path) -> tuple[Path, Path, str]:
+    """The program as it is, the same with the patch, and what the tool said."""
+    before, after = folder / program.name / "before", folder / program.name / "after"
+    for copy in (before, after):
+        shutil.copytree(ROOT / program.folder, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    command = [sys.executable, "-m", "awp_lint", ".", "--no-cache", "--exit-zero"]
+    command += ["--fix", "--unsafe-fixes", "--fix-only", "AWP401"]
+    done = subprocess.run(command, cwd=after, capture_output=True, text=True, check=False)
+    if done.returncode or not any(after.rglob("step_graph.py")):
+        raise SystemExit(f"{program.name}: no patch was made\n{done.stderr}")
+    return before, after, done.stderr.strip()
+
+
+class Worker:
+    """A process that runs a program's ``main`` whenever it is asked to."""
+
+    def __init__(self, folder: Path, arguments: tuple[str, ...], mode: str) -> None:
+        command = [sys.executable, os.path.abspath(__file__), "--serve", mode, *arguments]
+        self._process = subprocess.Popen(command, cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def run(self) -> dict[str, Any]:
+        """One run: its checksum, its time in ms a step, and counts of the helper."""
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._process.stdin.write("run\n")
+        self._process.stdin.flush()
+        line = self._process.stdout.readline()
+        if not line:
+            raise SystemExit("a program died")
+        result: dict[str, Any] = json.loads(line)
+        return result
+
+    def stop(self) -> None:
+        """End the process."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait()
+
+
+def serve(mode: str, arguments: list[str]) -> int:
+    """In the worker: run ``main`` once a line of standard input."""
+    import contextlib
+    import io
+
+    sys.path.insert(0, os.getcwd())
+    sys.argv = ["main.py", *arguments]
+    import main as program
+
+    counts = _instrument(mode)
+    for _ in sys.stdin:
+        out, err = io.StringIO(), io.StringIO()
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            program.main()
+        checksum = _CHECKSUM.search(out.getvalue())
+        times = _TIME.findall(err.getvalue().strip().split("\n")[-1])
+        print(json.dumps({"checksum": checksum and checksum[1], "ms": float(times[0]), **counts}), flush=True)
+    return 0
+
+
+def _instrument(mode: str) -> dict[str, int]:
+    """Count captures and replays of the patched program; make it capture without a device where ``mode`` says so."""
+    name = next((n for n in sys.modules if n.rpartition(".")[2] == "step_graph"), None)
+    counts = {"captures": 0, "replays": 0, "failed": 0}
+    if name is None:
+        return counts
+    helper: Any = sys.modules[name]
+    import torch
+    from torch.utils._pytree import tree_flatten, tree_unflatten
+
+    real = helper.record
+
+    def on_host(run: Any) -> Any:
+        """Runs the step where a graph would be replayed, into the same static results: a step writes the same again."""
+        kept, spec = tree_flatten(run())
+
+        def replay() -> None:
+            for old, new in zip(kept, tree_flatten(run())[0], strict=True):
+                if isinstance(old, torch.Tensor):
+                    old.copy_(new)
+
+        return replay, tree_unflatten(kept, spec)
+
+    def record(run: Any) -> Any:
+        if mode == "failing":
+            counts["failed"] += 1
+            raise RuntimeError("no capture today")
+        replay, result = (on_host if mode == "static" else real)(run)
+        counts["captures"] += 1
+
+        def counted() -> None:
+            counts["replays"] += 1
+            replay()
+
+        return counted, result
+
+    helper.record = record
+    if mode in ("static", "failing"):
+        helper._usable = lambda leaves: not helper.in_step() and not torch.is_grad_enabled()
+    return counts
+
+
+def compare(program: Program, arguments: tuple[str, ...], folder: Path, pairs: int, modes: tuple[str, ...]) -> bool:
+    """Print what came out for one program; whether all checksums agree."""
+    before, after, said = patched_copy(program, folder)
+    print(f"{program.name}: {said}; {' '.join(arguments)}")
+    workers = {"before": Worker(before, arguments, "plain"), "after": Worker(after, arguments, "plain")}
+    times: dict[str, list[float]] = {"before": [], "after": []}
+    sums: set[str] = set()
+    counts: dict[str, Any] = {}
+    order = random.Random(0)
+    for index in range(pairs + 1):
+        for arm in order.sample(["before", "after"], 2):
+            result = workers[arm].run()
+            sums.add(result["checksum"])
+            if arm == "after":
+                counts = result
+            if index:
+                times[arm].append(result["ms"])
+    for worker in workers.values():
+        worker.stop()
+    ratios = [a / b for a, b in zip(times["before"], times["after"], strict=True)]
+    low, high = _interval(ratios)
+    print(
+        f"  before {statistics.median(times['before']):.2f} ms a step, after {statistics.median(times['after']):.2f}: "
+        f"x{statistics.median(ratios):.2f} [{low:.2f}, {high:.2f}] over {pairs} pairs; "
+        f"{counts['captures']} captures, {counts['replays']} replays"
+    )
+    for mode in modes:
+        worker = Worker(after, arguments, mode)
+        result = worker.run()
+        worker.stop()
+        sums.add(result["checksum"])
+        print(f"  {mode}: {result['captures']} captures, {result['replays']} replays, {result['failed']} failed")
+    equal = len(sums) == 1
+    print(f"  checksums {'equal' if equal else 'DIFFER'}: {' '.join(sorted(sums))}")
+    return equal
+
+
+def _interval(values: list[float]) -> tuple[float, float]:
+    """95 % bootstrap interval of the median."""
+    draw = random.Random(1)
+    medians = sorted(statistics.median(draw.choices(values, k=len(values))) for _ in range(4000))
+    return medians[100], medians[-101]
+
+
+def main() -> int:
+    if len(sys.argv) > 2 and sys.argv[1] == "--serve":
+        return serve(sys.argv[2], sys.argv[3:])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--size", choices=("cpu", "gpu"), default="cpu")
+    parser.add_argument("--pairs", type=int, default=5)
+    parser.add_argument("--only", choices=[program.name for program in PROGRAMS])
+    parser.add_argument("--keep", help="leave the copies in this folder")
+    options = parser.parse_args()
+    import torch
+
+    device = torch.cuda.get_device_name() if torch.cuda.is_available() else "no CUDA device"
+    print(f"torch {torch.__version__}, {device}, {platform.machine()}, {os.cpu_count()} cores")
+    folder = Path(options.keep or tempfile.mkdtemp())
+    modes = ("failing",) if options.size == "gpu" else ("static", "failing")
+    equal = [
+        compare(program, getattr(program, options.size), folder, options.pairs, modes)
+        for program in PROGRAMS
+        if options.only in (None, program.name)
+    ]
+    if not options.keep:
+        shutil.rmtree(folder)
+    return 0 if all(equal) else 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,500 @@
+"""All code that runs below one step, and what of it stands in the way of a capture.
+
+The walk follows every call into the project's functions, with the roles of the arguments. What it cannot see or does
+not understand is an obstacle: a patch is made only where none is left.
+"""
+
+from __future__ import annotations
+
+import ast
+import enum
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from awp_lint.detector.semantics.library.facts import lookup
+from awp_lint.detector.semantics.model import FunctionModel
+from awp_lint.detector.semantics.values import Kind
+from awp_lint.detector.semantics.view import Region, Target
+from awp_lint.patches.steploop.project import Part, ProjectPart
+from awp_lint.patches.steploop.roles import VIEWS, Role, Roles, worst
+from awp_lint.rules.common import callee, short
+from awp_lint.rules.graphs.hostwork import Want, host_work
+
+_MOST_FUNCTIONS = 300
+_ASIDE = Region.TRAINING | Region.EXPORT | Region.DEBUG | Region.ERROR
+_MUTATORS = frozenset({
+    "append", "extend", "insert", "pop", "popleft", "appendleft", "clear", "setdefault", "update", "remove", "add",
+})  # fmt: skip
+_DRAWS = frozenset({"multinomial", "normal", "bernoulli"})
+_OBJECTS = (Kind.SEQUENCE, Kind.MAPPING, Kind.STRING, Kind.SCALAR, Kind.NONE, Kind.CONFIG, Kind.DTYPE, Kind.DEVICE,
+            Kind.ITERATOR)  # fmt: skip
+
+
+class RepairKind(enum.Enum):
+    """What can be mended in the code below a step."""
+
+    GUARD = "a check that raises is left to calls outside a graph"
+    POSITIONS = "positions are counted on the device"
+    OPEN_END = "the whole buffer is read, its end is left to the mask"
+    SPAN = "a place in a buffer is found on the device"
+
+
+@dataclass(frozen=True, slots=True)
+class Repair:
+    """One place to mend. ``view`` and ``part`` are where ``node`` stands."""
+
+    kind: RepairKind
+    node: ast.AST
+    view: FunctionModel
+    part: Part
+
+
+@dataclass(frozen=True, slots=True)
+class Obstacle:
+    """Why a step cannot be captured."""
+
+    path: str
+    line: int
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.text} ({self.path}:{self.line})"
+
+
+class Closure:
+    """The code below a step. After :meth:`enter`: ``obstacles``, ``repairs`` and what was seen of masks."""
+
+    def __init__(self, project: ProjectPart, target: Target) -> None:
+        self.project = project
+        self.target = target
+        self.obstacles: list[Obstacle] = []
+        self.repairs: dict[int, Repair] = {}
+        self.random = False
+        self.sliced_masks = 0  # masks cut to the length of the keys
+        self.position_tests = 0  # comparisons of columns with positions
+        self._seen: dict[tuple[str, tuple[tuple[str, Role], ...]], Role] = {}
+
+    def enter(self, name: str, roles: Mapping[str, Role]) -> None:
+        """Walk a function and what it calls. ``roles`` are those of its parameters; the others are OUTER."""
+        self._visit(name, roles)
+        opened = [repair for repair in self.repairs.values() if repair.kind is RepairKind.OPEN_END]
+        if opened and not (self.sliced_masks and self.position_tests):
+            for repair in opened:
+                self._obstacle(
+                    repair.node, repair.view, "reads a buffer up to the newest position, and no mask hides the rest"
+                )
+
+    def _obstacle(self, node: ast.AST, view: FunctionModel, text: str) -> None:
+        found = Obstacle(
+            view.path, getattr(node, "lineno", view.node.lineno if hasattr(view.node, "lineno") else 1), text
+        )
+        if found not in self.obstacles:
+            self.obstacles.append(found)
+
+    # functions -----------------------------------------------------------------------------------------------------
+
+    def _visit(self, name: str, given: Mapping[str, Role]) -> Role:
+        """Walk one function with these roles; the role of what it returns."""
+        key = (name, tuple(sorted(given.items())))
+        if key in self._seen:
+            return self._seen[key]
+        self._seen[key] = Role.FRESH  # of a recursion
+        if len(self._seen) > _MOST_FUNCTIONS:
+            return Role.FRESH
+        view, part = self.project.functions[name]
+        node = view.node
+        if not isinstance(node, ast.FunctionDef):
+            self._obstacle(node, view, f"`{view.qualname}` is no plain function")
+            return Role.FRESH
+        parameters = {arg.arg: Role.OUTER for arg in _parameters(node)} | dict(given)
+        returned: dict[int, Role] = {}
+        calls = [call for call in view.nodes(ast.Call) if isinstance(call, ast.Call)]
+        while True:  # roles of results are needed for the roles of arguments
+            before = dict(returned)
+            roles = Roles(view, parameters, returned)
+            for call in calls:
+                if not view.regions(call) & _ASIDE:
+                    result = self._follow(call, view, roles)
+                    if result is not None:
+                        returned[id(call)] = max(result, returned.get(id(call), Role.FRESH))
+            for read in view.nodes(ast.Attribute):
+                assert isinstance(read, ast.Attribute)
+                getter = self._property(read, view)
+                if getter is not None:
+                    result = self._visit(getter, {"self": roles.of(read.value)})
+                    returned[id(read)] = max(result, returned.get(id(read), Role.FRESH))
+            if returned == before:
+                break
+        for inner in _inside(node, view):
+            if not view.regions(inner) & _ASIDE:
+                self._check(inner, view, part, roles)
+        results = [r.value for r in view.nodes(ast.Return) if isinstance(r, ast.Return) and r.value is not None]
+        self._seen[key] = worst(role for role in map(roles.of, results))
+        return self._seen[key]
+
+    def _follow(self, call: ast.Call, view: FunctionModel, roles: Roles) -> Role | None:
+        """Walk what a call of the project runs; None where it runs nothing of the project."""
+        names = [name for name in self._reached(call, view) if name in self.project.functions]
+        found = []
+        for name in names:
+            target = self.project.functions[name][0]
+            if not isinstance(target.node, ast.FunctionDef):
+                continue
+            given = self._arguments(call, target, view, roles)
+            if given is None:
+                self._obstacle(call, view, f"`{short(call, 50)}` passes arguments that cannot be followed")
+                continue
+            result = self._visit(name, given)
+            found.append(Role.FRESH if name.endswith(".__init__") else result)
+        return worst(found) if found else None
+
+    def _reached(self, call: ast.Call, view: FunctionModel) -> tuple[str, ...]:
+        reached = view.targets(call)
+        if not reached and isinstance(call.func, ast.Attribute):
+            name = view.qualified(call.func)  # methods with everyday names are not linked: ``cache.append``
+            reached = (name,) if name in self.project.functions else ()
+        return reached
+
+    def _property(self, node: ast.Attribute, view: FunctionModel) -> str | None:
+        """The project's property that an attribute read runs."""
+        parent = view.parent(node)
+        if (
+            parent is None
+            or not isinstance(node.ctx, ast.Load)
+            or (isinstance(parent, ast.Call) and parent.func is node)
+        ):
+            return None
+        name = view.qualified(node)
+        if name is None or name not in self.project.functions:
+            return None
+        found = self.project.functions[name][0].node
+        decorators = found.decorator_list if isinstance(found, ast.FunctionDef) else []
+        return name if any("property" in ast.unparse(one) for one in decorators) else None
+
+    def _arguments(
+        self, call: ast.Call, target: FunctionModel, view: FunctionModel, roles: Roles
+    ) -> dict[str, Role] | None:
+        assert isinstance(target.node, ast.FunctionDef)
+        names = [arg.arg for arg in (*target.node.args.posonlyargs, *target.node.args.args)]
+        given: dict[str, Role] = {}
+        static = any("staticmethod" in ast.unparse(d) for d in target.node.decorator_list)
+        if target.class_name is not None and not static and names:
+            receiver = call.func.value if isinstance(call.func, ast.Attribute) else None
+            first = names.pop(0)
+            if target.qualname.endswith(".__init__"):
+                given[first] = Role.FRESH
+            elif target.qualname.endswith(".forward") or receiver is None:
+                given[first] = roles.of(call.func)
+            else:
+                given[first] = roles.of(receiver)
+        known = {*names, *(arg.arg for arg in target.node.args.kwonlyargs)}
+        for index, argument in enumerate(call.args):
+            if isinstance(argument, ast.Starred):
+                if roles.of(argument) in (Role.MOVING, Role.INPUT):
+                    return None
+                for name in names[index:]:
+                    given.setdefault(name, roles.of(argument))
+                break
+            if index < len(names):
+                given[names[index]] = roles.of(argument)
+        for keyword in call.keywords:
+            if keyword.arg is None:
+                return None
+            if keyword.arg in known:
+                given[keyword.arg] = roles.of(keyword.value)
+        return given | dict.fromkeys(known - given.keys(), Role.FRESH)  # defaults
+
+    # nodes ---------------------------------------------------------------------------------------------------------
+
+    def _check(self, node: ast.AST, view: FunctionModel, part: Part, roles: Roles) -> None:
+        if isinstance(node, ast.Global | ast.Nonlocal | ast.Yield | ast.YieldFrom | ast.Await | ast.Delete):
+            self._obstacle(node, view, f"has a `{type(node).__name__.lower()}`, which a replay would not run")
+            return
+        for work in host_work(node, view):
+            self._host(work.node, work.want, view, part, roles)
+        if isinstance(node, ast.Assign | ast.AugAssign | ast.AnnAssign):
+            for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+                self._store(target, view, roles)
+        elif isinstance(node, ast.Call):
+            self._call(node, view, roles)
+        elif isinstance(node, ast.With):
+            for item in node.items:
+                if not (view.qualified(_called(item.context_expr)) or "").startswith("torch."):
+                    self._obstacle(node, view, f"`with {short(item.context_expr, 40)}` is not understood")
+        elif isinstance(node, ast.Compare):
+            sides = [node.left, *node.comparators]
+            ordered = all(isinstance(op, ast.Lt | ast.LtE | ast.Gt | ast.GtE) for op in node.ops)
+            if ordered and any(roles.of(side) is Role.POSITION for side in sides):
+                self.position_tests += 1
+        elif isinstance(node, ast.Subscript) and _cut_to_length(node) and _masks(node, view):
+            self.sliced_masks += 1
+        if isinstance(node, ast.expr) and not isinstance(node, _NO_NUMBERS) and _loaded(node):
+            self._moving(node, view, part, roles)
+
+    def _host(self, node: ast.expr, want: Want, view: FunctionModel, part: Part, roles: Roles) -> None:
+        statement = view.statement(node)
+        if want is Want.READ and isinstance(statement, ast.Assign) and _only_ends(statement, view, roles):
+            self.repairs[id(statement)] = Repair(RepairKind.OPEN_END, statement, view, part)
+            return
+        if want is Want.UPLOAD and isinstance(node, ast.Call):
+            made = node.func.value if isinstance(node.func, ast.Attribute) else node
+            if isinstance(made, ast.Call) and counted(made, roles) is not None:
+                self.repairs[id(made)] = Repair(RepairKind.POSITIONS, node, view, part)
+                return
+        self._obstacle(node, view, f"`{short(node, 50)}` {want.value}")
+
+    def _store(self, target: ast.expr, view: FunctionModel, roles: Roles) -> None:
+        if isinstance(target, ast.Tuple | ast.List):
+            for part in target.elts:
+                self._store(part, view, roles)
+        elif isinstance(target, ast.Attribute):
+            if roles.of(target.value) is not Role.FRESH:
+                grows = "cat(" in ast.unparse(view.statement(target))
+                why = (
+                    "grows by a copy, so its size changes at every step"
+                    if grows
+                    else "is written, which a replay would not do"
+                )
+                self._obstacle(target, view, f"`{short(target, 40)}` {why}")
+        elif isinstance(target, ast.Subscript):
+            self._write(target.value, target, view, roles)
+
+    def _write(self, base: ast.expr, node: ast.expr, view: FunctionModel, roles: Roles) -> None:
+        """Something is written into a container or a tensor."""
+        role = roles.of(base)
+        value = view.value(base)
+        if role is Role.INPUT:
+            self._obstacle(
+                node, view, f"`{short(node, 40)}` writes into what the step is given, which is a copy in the graph"
+            )
+        elif role is Role.OUTER and not value.is_tensor and value.kind is not Kind.UNKNOWN:
+            self._obstacle(node, view, f"`{short(node, 40)}` writes into an object, which a replay would not do")
+
+    def _call(self, call: ast.Call, view: FunctionModel, roles: Roles) -> None:
+        name = callee(call)
+        dotted = view.qualified(call.func) or ""
+        receiver = call.func.value if isinstance(call.func, ast.Attribute) else None
+        if name.endswith("_") and not name.endswith("__") and receiver is not None:
+            self._write(receiver, call, view, roles)
+        if any(k.arg == "generator" and not _none(k.value) for k in call.keywords):
+            self._obstacle(call, view, f"`{short(call, 50)}` draws from a generator of its own")
+        if name in _DRAWS and (dotted.startswith("torch.") or receiver is not None):
+            self._obstacle(call, view, f"`{short(call, 50)}` checks its weights on the host")
+        if name.startswith("rand") and dotted.startswith("torch."):
+            self.random = True
+        if any(reached in self.project.functions for reached in self._reached(call, view)):
+            return
+        if dotted.startswith("torch.distributed"):
+            self._obstacle(call, view, f"`{short(call, 50)}` talks to other processes")
+            return
+        value = view.value(call.func)
+        if value.kind is Kind.MODULE and (value.cls or "").startswith("torch.nn."):
+            if value.cls == "torch.nn.Module":
+                self._obstacle(call, view, f"`{short(call.func, 40)}` is a module whose code is not seen")
+            return
+        if value.kind is Kind.CLASS or dotted.startswith(
+            ("torch.", "math.", "builtins.", "typing.", "einops.", "copy.")
+        ):
+            fact = lookup(dotted, self.target)
+            waits = fact is not None and "wait" in fact.effects and name not in _SOMETIMES
+            if dotted.startswith("math."):
+                waits = any(roles.is_tensor(arg) or roles.of(arg) is Role.POSITION for arg in call.args)
+            if waits:
+                self._obstacle(call, view, f"`{short(call, 50)}` waits for the device")
+            return
+        if isinstance(call.func, ast.Name):
+            if dotted == "" and call.func.id in _BUILTINS:
+                return
+        elif receiver is not None:
+            kind = view.value(receiver).kind
+            if name in _MUTATORS and kind is not Kind.TENSOR:
+                if roles.of(receiver) is not Role.FRESH:
+                    self._obstacle(call, view, f"`{short(call, 50)}` changes an object, which a replay would not do")
+                    return
+                if kind in (Kind.SEQUENCE, Kind.MAPPING):
+                    return
+            if kind in _OBJECTS or name in ("_replace", "format", "join", "items", "keys", "values"):
+                return
+            fact = lookup(f"torch.Tensor.{name}", self.target)
+            if fact is not None and "wait" in fact.effects and name not in _SOMETIMES:
+                self._obstacle(call, view, f"`{short(call, 50)}` waits for the device")
+                return
+            if fact is not None or name in VIEWS:
+                return
+        self._obstacle(call, view, f"`{short(call.func, 50)}` is called, whose code is not seen")
+
+    def _moving(self, node: ast.expr, view: FunctionModel, part: Part, roles: Roles) -> None:
+        """A changing number: every use must be one that also a 0-d tensor can serve."""
+        if roles.of(node) is not Role.MOVING:
+            return
+        parent = view.parent(node)
+        plain = isinstance(parent, ast.expr) and not isinstance(parent, (ast.Call, *_NO_NUMBERS))
+        if plain and isinstance(parent, ast.expr) and roles.of(parent) is Role.MOVING:
+            return  # the larger expression is looked at
+        if isinstance(parent, ast.keyword):
+            parent = view.parent(parent)
+        if isinstance(parent, ast.BinOp | ast.Compare) and roles.is_tensor(parent):
+            return
+        if isinstance(parent, ast.Call) and node is not parent.func:
+            if any(reached in self.project.functions for reached in self._reached(parent, view)):
+                return
+            if counted(parent, roles) is not None:
+                outer = view.parent(parent)
+                moved = view.parent(outer) if isinstance(outer, ast.Attribute) and outer.attr == "to" else None
+                whole = moved if isinstance(moved, ast.Call) and len(moved.args) == 1 else parent
+                self.repairs.setdefault(id(parent), Repair(RepairKind.POSITIONS, whole, view, part))
+                return
+        if isinstance(node, ast.Name) and any(id(s) in self.repairs for s in view.assignments(node.id)):
+            return  # mended where it is made
+        if isinstance(parent, ast.Slice) and node is parent.upper and _open(parent, view, roles):
+            self.repairs[id(parent)] = Repair(RepairKind.OPEN_END, parent, view, part)
+            return
+        if isinstance(parent, ast.Slice) and span(parent, view, roles) is not None:
+            self.repairs[id(parent)] = Repair(RepairKind.SPAN, parent, view, part)
+            return
+        if isinstance(parent, ast.Assign | ast.AnnAssign | ast.Return):
+            return  # its uses are looked at
+        guard = _guard(node, view)
+        if guard is not None:
+            self.repairs[id(guard)] = Repair(RepairKind.GUARD, guard, view, part)
+            return
+        self._obstacle(node, view, f"`{short(node, 40)}` changes at every step and is needed on the host")
+
+
+_SOMETIMES = frozenset({"to", "cuda", "where"})  # wait with other arguments only, which the semantic model tells
+_NO_NUMBERS = (ast.Slice, ast.Tuple, ast.List, ast.Starred)
+_BUILTINS = frozenset({
+    "len", "range", "zip", "enumerate", "list", "tuple", "dict", "set", "min", "max", "sum", "abs", "isinstance", "int",
+    "float", "bool", "getattr", "hasattr", "super", "type", "reversed", "sorted", "any", "all", "str", "repr", "slice",
+    "round", "map", "filter", "iter", "next", "divmod", "pow", "id", "callable",
+})  # fmt: skip
+
+
+def _parameters(node: ast.FunctionDef) -> Iterator[ast.arg]:
+    yield from (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)
+    yield from (arg for arg in (node.args.vararg, node.args.kwarg) if arg is not None)
+
+
+def _inside(node: ast.FunctionDef, view: FunctionModel) -> Iterator[ast.AST]:
+    """The nodes of the function's own body in source order; nested functions are not run by it."""
+    pending: list[ast.AST] = [*reversed(node.body)]
+    while pending:
+        part = pending.pop()
+        if isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
+            continue
+        yield part
+        pending += reversed(list(ast.iter_child_nodes(part)))
+
+
+def _loaded(node: ast.expr) -> bool:
+    return isinstance(getattr(node, "ctx", ast.Load()), ast.Load)
+
+
+def _called(node: ast.expr) -> ast.expr:
+    return node.func if isinstance(node, ast.Call) else node
+
+
+def _none(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None
+
+
+def _only_ends(statement: ast.Assign, view: FunctionModel, roles: Roles) -> bool:
+    """Whether all that a name is bound for is to end slices: ``x[:, :end]``."""
+    target = statement.targets[0]
+    if len(statement.targets) != 1 or not isinstance(target, ast.Name) or len(view.assignments(target.id)) != 1:
+        return False
+    uses = view.uses(target.id)
+    for use in uses:
+        slice_ = view.parent(use)
+        if not (isinstance(slice_, ast.Slice) and slice_.upper is use and _open(slice_, view, roles)):
+            return False
+    return bool(uses)
+
+
+def _open(node: ast.Slice, view: FunctionModel, roles: Roles) -> bool:
+    """Whether a slice reads a kept buffer, or a mask, from its start on."""
+    if node.lower is not None or node.step is not None:
+        return False
+    holder = view.parent(node)
+    while isinstance(holder, ast.Tuple):
+        holder = view.parent(holder)
+    if not (isinstance(holder, ast.Subscript) and isinstance(holder.ctx, ast.Load)):
+        return False
+    return roles.of(holder.value) is Role.OUTER or "mask" in ast.unparse(holder.value)
+
+
+def _cut_to_length(node: ast.Subscript) -> bool:
+    """``mask[..., : keys.shape[2]]``: the last dimension is cut to the length of another tensor."""
+    last = node.slice.elts[-1] if isinstance(node.slice, ast.Tuple) and node.slice.elts else node.slice
+    if not (isinstance(last, ast.Slice) and last.lower is None and last.upper is not None):
+        return False
+    upper = last.upper
+    if isinstance(upper, ast.Subscript) and isinstance(upper.value, ast.Attribute):
+        return upper.value.attr == "shape"
+    return isinstance(upper, ast.Call) and callee(upper) == "size"
+
+
+def _masks(node: ast.Subscript, view: FunctionModel) -> bool:
+    """Whether a tensor is added to scores, or handed over as a mask."""
+    parent = view.parent(node)
+    if isinstance(parent, ast.keyword):
+        return "mask" in (parent.arg or "")
+    return (isinstance(parent, ast.BinOp) and isinstance(parent.op, ast.Add)) or "mask" in ast.unparse(node.value)
+
+
+def counted(call: ast.Call, roles: Roles) -> tuple[ast.expr, ast.expr, Sequence[ast.keyword]] | None:
+    """Start, count and keywords of ``torch.arange(start, start + count)`` with a start that changes."""
+    if callee(call) != "arange" or len(call.args) != 2 or not isinstance(call.args[1], ast.BinOp):
+        return None
+    start, end = call.args
+    assert isinstance(end, ast.BinOp)
+    if not isinstance(end.op, ast.Add) or roles.of(start) is not Role.MOVING:
+        return None
+    count = _rest(start, end)
+    if count is None or roles.of(count) is Role.MOVING:
+        return None
+    if any(keyword.arg not in ("device", "dtype") for keyword in call.keywords):
+        return None
+    return start, count, call.keywords
+
+
+def span(node: ast.Slice, view: FunctionModel, roles: Roles) -> tuple[ast.expr, ast.expr] | None:
+    """Start and count of ``x[:, start : start + count]``, all other indices being whole slices."""
+    if node.lower is None or node.step is not None or not isinstance(node.upper, ast.BinOp):
+        return None
+    count = _rest(node.lower, node.upper) if isinstance(node.upper.op, ast.Add) else None
+    if count is None or roles.of(count) is Role.MOVING or roles.of(node.lower) is not Role.MOVING:
+        return None
+    holder = view.parent(node)
+    parts = holder.elts if isinstance(holder, ast.Tuple) else [node]
+    whole = all(isinstance(part, ast.Slice) or _whole_index(part) for part in parts)
+    return (node.lower, count) if whole else None
+
+
+def _whole_index(part: ast.expr) -> bool:
+    return isinstance(part, ast.Constant) and part.value in (..., None)
+
+
+def _rest(start: ast.expr, end: ast.BinOp) -> ast.expr | None:
+    """``count`` of ``start + count``."""
+    text = ast.dump(start)
+    if ast.dump(end.left) == text:
+        return end.right
+    return end.left if ast.dump(end.right) == text else None
+
+
+def _guard(node: ast.expr, view: FunctionModel) -> ast.If | ast.Assert | None:
+    """The check around a number that does nothing but raise."""
+    parent: ast.AST | None = view.parent(node)
+    while isinstance(parent, ast.expr):
+        parent = view.parent(parent)
+    if isinstance(parent, ast.Assert):
+        return parent
+    if (
+        isinstance(parent, ast.If)
+        and not parent.orelse
+        and len(parent.body) == 1
+        and isinstance(parent.body[0], ast.Raise)
+    ):
+        return parent
+    return None
