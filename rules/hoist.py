@@ -5,10 +5,13 @@ from __future__ import annotations
 import ast
 
 from awp_lint.detector.finding import Edit
+from awp_lint.detector.semantics.view import FunctionView
 from awp_lint.rules.common import assigned_name
 from awp_lint.rules.edits import base_name, fresh_name, insert_before, moved_lines, opens_arguments, remove
 from awp_lint.rules.nodemap import Definition
 from awp_lint.rules.sync.contexts import guarded
+
+_PLAIN = (ast.Name, ast.Attribute, ast.Constant, ast.Compare, ast.cmpop, ast.expr_context)
 
 
 def hoist(node: ast.expr, loop: ast.AST, definition: Definition, stem: str | None = None) -> tuple[Edit, ...] | None:
@@ -17,7 +20,10 @@ def hoist(node: ast.expr, loop: ast.AST, definition: Definition, stem: str | Non
     That the loop writes nothing the expression reads is the caller's to know.
     """
     view = definition.view
-    if not isinstance(loop, ast.For | ast.While) or guarded(view, node, loop) or not _in_body(node, loop):
+    if not isinstance(loop, ast.For | ast.While):
+        return None
+    node = _with_choice(node, loop, view)
+    if guarded(view, node, loop) or not _in_body(node, loop):
         return None
     code = definition.text(node)
     statement = view.statement(node)
@@ -39,6 +45,24 @@ def hoist(node: ast.expr, loop: ast.AST, definition: Definition, stem: str | Non
     if text[start - 1 : start] == "(" and text[end : end + 1] == ")" and not opens_arguments(start - 1, text):
         return above, Edit(start - 1, end + 1, spelling)  # brackets of its own
     return above, Edit(start, end, spelling)
+
+
+def _with_choice(node: ast.expr, loop: ast.For | ast.While, view: FunctionView) -> ast.expr:
+    """``a if flag else b`` around the node, where the loop writes none of its parts and they are plain."""
+    parent = view.parent(node)
+    if not isinstance(parent, ast.IfExp) or node is parent.test:
+        return node
+    other = parent.orelse if node is parent.body else parent.body
+    written = view.written_in(loop)
+    for part in (parent.test, other):
+        for piece in ast.walk(part):
+            if not isinstance(
+                piece, ast.Name | ast.Attribute | ast.Constant | ast.Compare | ast.cmpop | ast.expr_context
+            ):
+                return node
+            if isinstance(piece, ast.Name | ast.Attribute) and ast.unparse(piece) in written:
+                return node
+    return parent
 
 
 def _in_body(node: ast.expr, loop: ast.For | ast.While) -> bool:

@@ -67,8 +67,8 @@ class ConstantUpload(Rule):
         """
     safety = """
         Unsafe: a number is filled on the device (`torch.full((), x, device=device)`), a literal is made once for each
-        device by a small function with a cache, which holds where nobody writes into the tensor. Other data get a
-        recommendation.
+        device by a small function with a cache, which holds where nobody writes into the tensor. Other numbers are made
+        in pinned memory and copied without waiting. What is no call of `torch.tensor` gets a recommendation.
         """
     references = (
         "huggingface/transformers#20061 a constant made on the device",
@@ -137,14 +137,16 @@ class ConstantUpload(Rule):
         )
 
     def rewrite(self, candidate: Candidate, definition: Definition) -> Fix | None:
-        from awp_lint.rules.memory.uploads import filled_there, kept_constant
+        from awp_lint.rules.memory.uploads import filled_there, kept_constant, uploaded_pinned
 
         upload = candidate.data
         assert isinstance(upload, _Upload)
         filled = filled_there(upload.made, upload.data, upload.moved, definition)
         if filled is not None:
             return filled
-        return kept_constant(upload.made, upload.moved, definition) if _literal(upload.data) else None
+        if _literal(upload.data):
+            return kept_constant(upload.made, upload.moved, definition)
+        return uploaded_pinned(upload.made, upload.moved, definition)
 
 
 def _confidence(view: FunctionView, node: ast.Call, frequency: Frequency, sure: bool) -> Confidence:

@@ -17,7 +17,9 @@ from awp_lint.rules.nodemap import Definition, first_line
 def filled_there(made: ast.Call, data: ast.expr, moved: Move | None, definition: Definition) -> Fix | None:
     """``torch.tensor(number, device=…)`` → ``torch.full((), number, device=…)``: the device fills it itself."""
     view = definition.view
-    value = view.value(data)
+    single = isinstance(data, ast.List | ast.Tuple) and len(data.elts) == 1
+    number = data.elts[0] if isinstance(data, ast.List | ast.Tuple) and single else data
+    value = view.value(number)
     if value.kind is not Kind.SCALAR or value.dtype is DTypeClass.UNKNOWN:
         return None
     if callee(made) not in ("tensor", "as_tensor") or len(made.args) != 1:
@@ -29,13 +31,14 @@ def filled_there(made: ast.Call, data: ast.expr, moved: Move | None, definition:
         if moved.device is None or moved.dtype is not None or "device" in parts:
             return None
         parts = {"device": definition.text(moved.device), **parts}
-    arguments = ", ".join([f"(), {definition.text(data)}", *(f"{name}={code}" for name, code in parts.items())])
+    shape = "(1,)" if single else "()"
+    arguments = ", ".join([f"{shape}, {definition.text(number)}", *(f"{name}={code}" for name, code in parts.items())])
     return Fix(
         title=f"fill `{short(data, 30)}` on the device",
         safety=Safety.UNSAFE,
         edits=(definition.replace(_place(made, moved), f"{definition.torch_name('torch.full')}({arguments})"),),
         effects=(Effect.TIMING,),
-        requires=(f"`{short(data, 30)}` is a Python number",),
+        requires=(f"`{short(number, 30)}` is a Python number",),
     )
 
 
@@ -85,6 +88,30 @@ def kept_constant(made: ast.Call, moved: Move | None, definition: Definition) ->
         imports=(Import("functools"),),
         effects=(Effect.MEMORY, Effect.ALIASING),
         requires=("nobody writes into the tensor, or needs gradients through it",),
+    )
+
+
+def uploaded_pinned(made: ast.Call, moved: Move | None, definition: Definition) -> Fix | None:
+    """``torch.tensor(data, device=…)`` of data that change: made in pinned memory and copied without waiting."""
+    if definition.file.target.device not in ("cuda", "rocm") or callee(made) != "tensor" or len(made.args) != 1:
+        return None
+    if any(k.arg not in ("device", "dtype") for k in made.keywords) or (moved is not None and moved.call.keywords):
+        return None
+    if moved is not None and (len(moved.call.args) != 1 or moved.device is None):
+        return None
+    device = moved.device if moved is not None else next((k.value for k in made.keywords if k.arg == "device"), None)
+    data, place = definition.text(made.args[0]), _place(made, moved)
+    if device is None or "\n" in definition.text(place):
+        return None
+    types = "".join(f", dtype={definition.text(k.value)}" for k in made.keywords if k.arg == "dtype")
+    pin = f"pin_memory={definition.torch_name('torch.cuda')}.is_available()"
+    code = f"{definition.text(made.func)}({data}{types}, {pin}).to({definition.text(device)}, non_blocking=True)"
+    return Fix(
+        title=f"copy `{short(made.args[0], 30)}` from pinned memory, without waiting",
+        safety=Safety.UNSAFE,
+        edits=(definition.replace(place, code),),
+        effects=(Effect.TIMING, Effect.MEMORY),
+        requires=(f"`{short(made.args[0], 30)}` holds Python numbers, and pinning works (not on WSL)",),
     )
 
 
@@ -174,7 +201,7 @@ def _read_here_only(holder: ast.ClassDef, attribute: str, line: int) -> bool:
         if not isinstance(method_node, ast.FunctionDef | ast.AsyncFunctionDef):
             continue
         for part in ast.walk(method_node):
-            if not (isinstance(part, ast.Attribute) and part.attr == attribute):
+            if not (isinstance(part, ast.Attribute) and part.attr == attribute and ast.unparse(part.value) == "self"):
                 continue
             if isinstance(part.ctx, ast.Load):
                 if not method_node.lineno <= line <= (method_node.end_lineno or 0):

@@ -13,6 +13,7 @@ from awp_lint.detector.semantics.values import Device, DTypeClass, Kind, Value
 from awp_lint.detector.semantics.view import FileView, FunctionView
 from awp_lint.rules.base import Candidate, Rule
 from awp_lint.rules.common import argument, frequency_reason, host_named, hot_frequency, often, reasons, short, sureness
+from awp_lint.rules.edits import pure_chain
 
 if TYPE_CHECKING:
     from awp_lint.rules.nodemap import Definition
@@ -203,9 +204,19 @@ def _mask_index(node: ast.Subscript, view: FunctionView) -> _Found | None:
     if not assigned.is_tensor or assigned.device is Device.HOST:
         return None  # a Python number fills; what is not known is not reported
     extra = _extra_dims(node.value, mask, base, value, assigned) if mask is node.slice else None
-    assumed = extra is None and mask is node.slice and assigned.rank == 0 and None in (base.rank, value.rank)
+    # What an object keeps cannot have as many rows as the mask happens to hold: it broadcasts.
+    alike = assigned.rank == 0 or (assigned.rank is None and _own_attribute(parent.value))
+    assumed = extra is None and mask is node.slice and alike and _same_rank_possible(base, value) and pure_chain(mask)
     data = _MaskAssignment(parent, node.value, mask, parent.value, 0 if assumed else extra, assumed)
     return value, mask, f"use `torch.where({short(mask, 40)}, …)` on the whole tensor", data
+
+
+def _own_attribute(node: ast.expr) -> bool:
+    return isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self"
+
+
+def _same_rank_possible(base: Value, mask: Value) -> bool:
+    return base.rank is None or mask.rank is None or base.rank == mask.rank
 
 
 def _index_parts(index: ast.expr) -> list[ast.expr]:

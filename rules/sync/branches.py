@@ -92,7 +92,9 @@ def stop_check(branch: ast.If, definition: Definition) -> Fix | None:
 def _not_none(branch: ast.If, definition: Definition) -> Fix | None:
     """``if guidance:`` of an optional tensor argument asks whether it was given."""
     test, view = branch.test, definition.view
-    if not isinstance(test, ast.Name) or isinstance(view.node, ast.Lambda | ast.Module) or view.assignments(test.id):
+    if not isinstance(test, ast.Name) or isinstance(view.node, ast.Lambda | ast.Module):
+        return None
+    if not all(_still_optional(statement, test.id) for statement in view.assignments(test.id)):
         return None
     arguments = view.node.args
     plain = [*arguments.posonlyargs, *arguments.args]
@@ -108,6 +110,16 @@ def _not_none(branch: ast.If, definition: Definition) -> Fix | None:
                 requires=(f"no caller passes a zero as `{test.id}` to switch it off",),
             )
     return None
+
+
+def _still_optional(statement: ast.stmt, name: str) -> bool:
+    """Whether an assignment leaves a given argument given: a value computed from it, or None."""
+    if not isinstance(statement, ast.Assign):
+        return False
+    value = statement.value
+    return (isinstance(value, ast.Constant) and value.value is None) or (
+        isinstance(value, ast.Call | ast.BinOp) and name in names_in(value)
+    )
 
 
 def _raise_later(branch: ast.If, definition: Definition) -> Fix | None:
