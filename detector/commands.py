@@ -34,6 +34,10 @@ def run(options: argparse.Namespace, command: Sequence[str] | None) -> int:
         return _show_files(options.paths, settings)
     if options.explain_finding is not None:
         return _explain_finding(options, settings)
+    if options.watch:
+        from awp_lint.detector.editor.watch import watch
+
+        return watch(options.paths or ["."], lambda: settings_of(options), lambda now: lint.lint(options, now, None))
     return lint.lint(options, settings, command)
 
 

@@ -190,6 +190,7 @@ def build_parser() -> argparse.ArgumentParser:
     scan.add_argument("--isolated", action="store_true", help="no settings file at all")
 
     editing = parser.add_argument_group("while writing code")
+    editing.add_argument("--watch", action="store_true", help="report again whenever a file changes")
     editing.add_argument("--lsp", action="store_true", help="language server on standard input and output, for editors")
 
     info = parser.add_argument_group("help")
@@ -209,6 +210,8 @@ def check_combinations(options: argparse.Namespace, command: Sequence[str] | Non
         raise UsageError(
             f"with --profile standard output belongs to the program: give --output FILE with --format {options.format}"
         )
+    if options.watch and (command is not None or options.fix or options.diff or options.output is not None):
+        raise UsageError("--watch reports on the terminal: without --profile, --fix, --diff and --output")
     if options.write_baseline is not None:
         if command is not None or options.fix or options.diff or options.changed or options.changed_from is not None:
             raise UsageError("--write-baseline notes what a scan of everything finds: give it alone")
