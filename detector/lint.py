@@ -46,14 +46,20 @@ def lint(options: argparse.Namespace, settings: Settings, command: Sequence[str]
         profile, exit_code = outcome.profile, outcome.exit_code
         notes += tuple(outcome.notes)
     from awp_lint.patches.ranking import rank
+    from awp_lint.patches.steploop.build import with_step_patches
 
-    ranked = rank(findings)
-    problems = list(result.problems)
-    if options.fix:
-        return _fix(options, settings, ranked, problems, result.digests)
+    problems = [*result.problems, *result.unused]
+    ranked = rank(with_step_patches(findings, options.paths or ["."], settings, problems))
     read = _Sources(result.digests)
+    proven: frozenset[str] | None = None
+    if options.verify and command is not None:
+        ranked, profile, more, proven = _proven(options, command, ranked, result, read, profile)
+        notes = (*notes, *more)
+    if options.fix and proven is None:
+        return _fix(options, settings, ranked, problems, result.digests)
     if options.diff:
-        return _diff(options, ranked, problems, read)
+        chosen = ranked if proven is None else [f for f in ranked if f.id in proven]
+        return _diff(options, chosen, problems, read)
     report = Report(
         findings=tuple(_with_diffs(ranked, read, problems)),
         suppressed=suppressed,
@@ -73,6 +79,8 @@ def lint(options: argparse.Namespace, settings: Settings, command: Sequence[str]
         if options.format != "text":  # the text report holds them
             for note in notes:
                 print(f"awp-lint: {note}", file=sys.stderr)
+    if options.fix and proven is not None:
+        return _fix(options, settings, ranked, problems, result.digests, proven)
     if command is not None and options.propagate_exit and exit_code is not None:
         return exit_code if exit_code >= 0 else 128 - exit_code  # died of a signal: what a shell would say
     return _exit_code(options, report.counted, problems)
@@ -127,6 +135,34 @@ def _measured(
     return profile_running(findings, result.units, options.attach, _run_options(options))
 
 
+def _proven(
+    options: argparse.Namespace,
+    command: Sequence[str],
+    ranked: Sequence[Finding],
+    result: ScanResult,
+    read: _Sources,
+    profile: dict[str, Any] | None,
+) -> tuple[list[Finding], dict[str, Any] | None, list[str], frozenset[str]]:
+    """The findings with what was proven of their patches, in their new order; the ids of the proven ones last."""
+    from awp_lint.detector.verification import launching, prove
+    from awp_lint.patches.ranking import rank
+
+    proof = prove.prove(
+        ranked,
+        result.units,
+        command,
+        _run_options(options),
+        read,
+        options.budget or prove.BUDGET,
+        options.fix_only,
+        report=(lambda line: None) if options.quiet else launching.say,
+    )
+    found = [dataclasses.replace(f, verification=proof.by_finding.get(f.id)) for f in ranked]
+    if profile is not None:
+        profile = {**profile, "verification": proof.summary}
+    return rank(found), profile, proof.notes, proof.proven
+
+
 def explain_finding(options: argparse.Namespace, settings: Settings, path: str, line: int) -> int:
     """Print every reason behind the findings at one line, hidden ones included."""
     from awp_lint.detector.reporting import text
@@ -136,10 +172,13 @@ def explain_finding(options: argparse.Namespace, settings: Settings, path: str, 
     if not Path(path).is_file():
         raise UsageError(f"{path}: no such file")
     scope = argparse.Namespace(**{**vars(options), "paths": options.paths or [_project_root(Path(path))]})
+    from awp_lint.patches.steploop.build import with_step_patches
+
     result = _scan(scope, settings)
     wanted = Path(path).resolve()
     found = [f for f in result.findings if Path(f.path).resolve() == wanted and f.span.line <= line <= f.span.end_line]
     problems: list[Problem] = []
+    found = with_step_patches(found, scope.paths, settings, problems)
     report = Report(findings=tuple(_with_diffs(rank(found), _Sources(), problems)), files=result.files)
     if not found:
         print(f"{path}:{line}: no finding at any confidence")
@@ -311,8 +350,9 @@ def _fix(
     ranked: Sequence[Finding],
     problems: list[Problem],
     digests: Mapping[str, bytes],
+    proven: frozenset[str] | None = None,
 ) -> int:
-    """Write the fixes, pass after pass, and say what is left."""
+    """Write the fixes, pass after pass, and say what is left. ``proven``: the only findings whose fixes may be."""
     from awp_lint.patches.plan import plan_files
     from awp_lint.patches.ranking import rank
     from awp_lint.patches.write import WriteError, write_patch
@@ -322,8 +362,9 @@ def _fix(
     roots = [Path(path).resolve() for path in (".", *options.paths)]
     for _ in range(_FIX_PASSES):
         try:
+            chosen = remaining if proven is None else [f for f in remaining if f.id in proven]
             read = _Sources(digests)
-            patches = plan_files(read.usable(remaining, problems), read, options.unsafe_fixes, options.fix_only)
+            patches = plan_files(read.usable(chosen, problems), read, options.unsafe_fixes, options.fix_only)
         except (ValueError, OSError) as error:
             raise UsageError(str(error)) from None
         patches = [p for p in patches if p.source.path not in failed]

@@ -19,6 +19,7 @@ from awp_lint.detector.semantics.view import FileView, Frequency, FunctionView, 
 from awp_lint.rules.base import Candidate, Rule
 from awp_lint.rules.nodemap import Definition, Mismatch, first_line
 from awp_lint.rules.normal import digest, normal_form
+from awp_lint.rules.registry import all_rules
 from awp_lint.rules.suppressions import Suppressions
 
 _IDENTIFIERS = re.compile(rb"\w+")
@@ -121,22 +122,29 @@ def run_rules(file: FileView, rules: Sequence[Rule], confidence: Confidence = Co
     silenced = Suppressions(file.text)
     problems = [Problem(file.path, message, line) for line, message in silenced.problems]
     source = Source(path=file.path, text=file.text)
+    searched = Confidence.LOW if silenced else confidence  # else a comment on a hidden finding would seem unused
     hits: list[_Hit] = []
     if wanted:
-        everywhere = Dispatch([rule for rule in wanted if rule.anywhere])
-        dispatch = Dispatch(wanted)
+        everywhere = [rule for rule in wanted if rule.anywhere]
+        made: dict[tuple[Rule, ...], Dispatch] = {}
         for view in file.functions():
-            asked = dispatch if _may_be_served(view, confidence) else everywhere
-            if asked.kinds:
-                hits.extend(_walk(view, file, asked, problems))
+            chosen = _concerned(wanted if _may_be_served(view, searched) else everywhere, view, file, problems)
+            if chosen:
+                dispatch = made.get(chosen)
+                if dispatch is None:
+                    dispatch = made[chosen] = Dispatch(chosen)
+                hits.extend(_walk(view, file, dispatch, problems))
+    hidden = [hit for hit in hits if hit.candidate.confidence.order < confidence.order]
     hits = [hit for hit in hits if hit.candidate.confidence.order >= confidence.order]
     hits = _one_per_place(hits)
     hits.sort(key=lambda hit: (hit.candidate.node.lineno, hit.candidate.node.col_offset, hit.rule.id))
     run = _Findings(file, source, silenced, problems)
     found = [run.finding(hit) for hit in hits]
+    for hit in hidden:
+        run.silenced_by(hit)
     unused = [
         Problem(file.path, f"unused suppression of {name}", line)
-        for line, name in silenced.unused(rule.id for rule in rules)
+        for line, name in silenced.unused((rule.id for rule in rules), (rule.id for rule in all_rules()))
     ]
     return RuleRun(
         findings=tuple(f for f in found if f.suppressed is None),
@@ -163,6 +171,18 @@ def _inside(loop: ast.AST) -> ast.AST:
         return loop.target
     assert isinstance(loop, ast.For | ast.AsyncFor | ast.While)
     return loop.body[0]
+
+
+def _concerned(rules: Sequence[Rule], view: FunctionView, file: FileView, problems: list[Problem]) -> tuple[Rule, ...]:
+    """The rules that may find something in the definition."""
+    chosen = []
+    for rule in rules:
+        try:
+            if type(rule).concerns is Rule.concerns or rule.concerns(view, file):
+                chosen.append(rule)
+        except Exception as error:  # as in the walk
+            problems.append(_fault(rule, view, getattr(view.node, "lineno", None), error))
+    return tuple(chosen)
 
 
 def _walk(view: FunctionView, file: FileView, dispatch: Dispatch, problems: list[Problem]) -> Iterator[_Hit]:
@@ -234,9 +254,8 @@ class _Findings:
         ordinal = self._seen[place]
         self._seen[place] += 1
         statement = view.statement(candidate.node)
-        first, last = header_lines(statement)
         line, column, end_line, end_column = _extent(candidate.node)
-        reason = self.silenced.reason((rule.id, *hit.also), min(first, line), max(last, line))
+        reason = self.silenced_by(hit)
         return Finding(
             id=digest(rule.id, self.file.module or self.file.path, view.qualname, code, str(ordinal)),
             rule=rule.id,
@@ -258,6 +277,12 @@ class _Findings:
             suppressed=reason,
             fix=self._fix(hit) if reason is None else None,
         )
+
+    def silenced_by(self, hit: _Hit) -> str | None:
+        """The reason of the comment that silences a hit, "" where it gives none; None where nothing does."""
+        first, last = header_lines(hit.view.statement(hit.candidate.node))
+        line = hit.candidate.node.lineno
+        return self.silenced.reason((hit.rule.id, *hit.also), min(first, line), max(last, line))
 
     def _fix(self, hit: _Hit) -> Fix:
         manual = Fix(title=hit.candidate.action, safety=Safety.MANUAL)

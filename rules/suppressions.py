@@ -64,15 +64,21 @@ class Suppressions:
                     return entry.reason
         return None
 
-    def unused(self, ran: Iterable[str]) -> list[tuple[int, str]]:
-        """Line and id of what silenced nothing, among the rules that ran."""
-        names = tuple(ran)
+    def unused(self, ran: Iterable[str], known: Iterable[str] = ()) -> list[tuple[int, str]]:
+        """Line and id of what silenced nothing, among the rules that ran.
+
+        A prefix counts only where every rule of ``known`` that it stands for has run.
+        """
+        names = frozenset(ran)
+        absent = frozenset(known) - names
         return [
             (entry.line, prefix)
             for entry in self._entries
             if entry.own
             for prefix in entry.ids
-            if prefix not in entry.used and any(name.startswith(prefix) for name in names)
+            if prefix not in entry.used
+            and any(name.startswith(prefix) for name in names)
+            and not any(name.startswith(prefix) for name in absent)
         ]
 
     def _read(self, text: str, comments: Iterable[tuple[int, str, bool]]) -> None:

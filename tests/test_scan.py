@@ -246,3 +246,16 @@ def no_surprise() -> Iterator[None]:
     before = gc.isenabled()
     yield
     assert gc.isenabled() == before
+
+
+def test_unused_suppressions_are_told_from_those_of_hidden_findings(project: Path) -> None:
+    text = (project / "lib" / "sampling.py").read_text()
+    text = text.replace("argmax(-1)", "argmax(-1)  # awp: ignore[AWP101] none here")
+    text = text.replace("any():", "any():  # awp: ignore[AWP102] the stop check")
+    text += "\n\ndef nobody_calls(t: torch.Tensor) -> float:\n    return t.sum().item()  # awp: ignore[AWP101] low\n"
+    (project / "lib" / "sampling.py").write_text(text)
+    result = scan(["."], Settings(jobs=1), cwd=str(project))
+    assert [(p.path, p.line, p.message) for p in result.unused] == [
+        ("lib/sampling.py", 5, "unused suppression of AWP101")
+    ]
+    assert [f.suppressed for f in result.findings if f.suppressed is not None] == ["the stop check"]

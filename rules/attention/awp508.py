@@ -28,6 +28,7 @@ class SdpaFallback(Rule):
     mark = MarkKind.STATEMENT
     words = (b"sdpa_kernel", b"sdp_kernel", b"_sdp(")
     nodes = (ast.Call,)
+    calls = frozenset(name.rpartition(".")[2] for name in (*_KERNELS, *_OLD_KERNELS, *_SWITCHES))
     anywhere = True
 
     summary = "scaled dot-product attention is confined to its unfused backend"

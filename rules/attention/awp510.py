@@ -38,6 +38,7 @@ class PrefixRecompute(Rule):
     mark = MarkKind.CALL
     words = (b"generate(",)
     nodes = (ast.Call,)
+    calls = frozenset({"generate"})
     anywhere = True
 
     summary = "the whole chat history is prefilled again at every turn"

@@ -10,7 +10,7 @@ from awp_lint.detector.semantics.values import Certainty
 from awp_lint.detector.semantics.view import FileView, FunctionView, Region
 from awp_lint.rules.base import Candidate, Rule
 from awp_lint.rules.batching.calls import carries_state, depends_on, item_loops, model_call, model_of
-from awp_lint.rules.common import frequency_reason, judge, lower, served_frequency, short, target_names
+from awp_lint.rules.common import frequency_reason, has_loops, judge, lower, served_frequency, short, target_names
 
 
 class CallPerSample(Rule):
@@ -79,6 +79,9 @@ class CallPerSample(Rule):
                 vectors.append(model(**inputs).last_hidden_state[:, 0])
             return torch.cat(vectors)
         """
+
+    def concerns(self, view: FunctionView, file: FileView) -> bool:
+        return has_loops(view)
 
     def candidates(self, node: ast.AST, view: FunctionView, file: FileView) -> Iterator[Candidate]:
         assert isinstance(node, ast.Call)

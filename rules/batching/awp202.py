@@ -10,7 +10,16 @@ from awp_lint.detector.semantics.values import Kind
 from awp_lint.detector.semantics.view import FileView, FunctionView, Region
 from awp_lint.rules.base import Candidate, Rule
 from awp_lint.rules.batching.calls import depends_on, item_loops
-from awp_lint.rules.common import callee, frequency_reason, judge, lower, served_frequency, short, target_names
+from awp_lint.rules.common import (
+    callee,
+    frequency_reason,
+    has_loops,
+    judge,
+    lower,
+    served_frequency,
+    short,
+    target_names,
+)
 
 _METHODS = frozenset({"encode", "encode_plus", "tokenize", "__call__"})
 
@@ -68,6 +77,9 @@ class TokenizePerSample(Rule):
         def predict(texts: list[str]) -> list:
             return tokenizer(texts).input_ids
         """
+
+    def concerns(self, view: FunctionView, file: FileView) -> bool:
+        return has_loops(view)
 
     def candidates(self, node: ast.AST, view: FunctionView, file: FileView) -> Iterator[Candidate]:
         assert isinstance(node, ast.Call)

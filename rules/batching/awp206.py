@@ -43,6 +43,7 @@ class SerialLoader(Rule):
     mark = MarkKind.LOOP
     words = (b"DataLoader(",)
     nodes = (ast.Call,)
+    calls = frozenset({"DataLoader"})
     anywhere = True
 
     summary = "an inference loop waits for a data loader without workers, or gets one item at a time"

@@ -11,7 +11,7 @@ from awp_lint.detector.semantics.values import Value
 from awp_lint.detector.semantics.view import FileView, FunctionView
 from awp_lint.rules.base import Candidate, Rule
 from awp_lint.rules.batching.calls import depends_on, item_loops
-from awp_lint.rules.common import frequency_reason, judge, lower, served_frequency, short, target_names
+from awp_lint.rules.common import frequency_reason, has_loops, judge, lower, served_frequency, short, target_names
 
 _PIPELINE = re.compile(r"(^|\.)(pipeline|Pipeline|[A-Z]\w*Pipeline)$")
 _ENCODERS = re.compile(r"sentence_transformers\.|(^|\.)(SentenceTransformer|CrossEncoder|FlagModel)$")
@@ -70,6 +70,9 @@ class PipelineUnbatched(Rule):
         def predict(texts: list[str]) -> list:
             return list(encoder.encode(texts, batch_size=32))
         """
+
+    def concerns(self, view: FunctionView, file: FileView) -> bool:
+        return has_loops(view)
 
     def candidates(self, node: ast.AST, view: FunctionView, file: FileView) -> Iterator[Candidate]:
         assert isinstance(node, ast.Call)

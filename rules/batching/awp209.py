@@ -42,6 +42,7 @@ class RedecodePerToken(Rule):
     mark = MarkKind.CALL
     words = (b"decode(", b"convert_ids_to_tokens")
     nodes = (ast.Call,)
+    calls = _DECODES
 
     summary = "the whole output is detokenised again for every token"
     what = """

@@ -38,6 +38,7 @@ class TwoPassGuidance(Rule):
     mark = MarkKind.CALL
     words = (b"scale", b"guidance", b"cfg", b"lerp")
     nodes = (ast.BinOp, ast.Call)
+    calls = frozenset({"lerp"})
 
     summary = "guidance runs a model twice where one batch of two would serve"
     what = """

@@ -32,6 +32,10 @@ class OffloadedWeights(EngineRule):
     confidence = Confidence.MEDIUM
     cost_us = 50000.0
     mark = MarkKind.CALL
+    calls = EngineRule.calls | frozenset({
+        *_METHODS, *(name.rpartition(".")[2] for name in _FUNCTIONS), "from_pretrained", "dispatch_model",
+        "load_checkpoint_and_dispatch",
+    })  # fmt: skip
     words = (b"_offload", b"device_map", b"offload_folder")
 
     effect = "keeps weights on the host and copies them to the device at every step"

@@ -21,7 +21,9 @@ _WHOLE_DEVICE = frozenset({
     "torch.npu.synchronize",
 })  # fmt: skip
 #: What a wait may be there for.
-_RELIES = re.compile(r"non_blocking|ipc|dlpack|memcpy|nccl|capture_begin|CUDAGraph|[Ss]tream\(")
+_RELIES = re.compile(
+    r"non_blocking|ipc|dlpack|memcpy|nccl|capture_begin|CUDAGraph|(?<!current_)(?<!default_)[Ss]tream\("
+)
 
 
 class ExplicitSynchronize(Rule):
@@ -49,7 +51,8 @@ class ExplicitSynchronize(Rule):
     fine = """
         - Beside a clock, in benchmarks and tests.
         - Before the host reads a buffer that a `non_blocking` copy fills, before memory is handed to another process or
-          library, around graph capture: shown at low confidence only.
+          library, around graph capture: shown at low confidence only, as are streams and events that come from
+          elsewhere.
         """
     safety = """
         Unsafe: the call is deleted where the file speaks of no asynchronous copy, other stream or other process that
@@ -98,7 +101,7 @@ class ExplicitSynchronize(Rule):
             return
         confidence = sureness(view, node, frequency)
         relied_on = _RELIES.search(own_text(view, file))
-        if relied_on or owner.kind is Kind.STREAM:
+        if relied_on or (owner.kind is Kind.STREAM and not _own(node.func.value, view)):
             confidence = lower(confidence, Confidence.LOW)
         if frequency.certainty is Certainty.UNKNOWN:
             confidence = Confidence.LOW
@@ -128,3 +131,11 @@ class ExplicitSynchronize(Rule):
             effects=(Effect.TIMING,),
             requires=("no other stream, process or library reads what was queued before it",),
         )
+
+
+def _own(waited: ast.expr, view: FunctionView) -> bool:
+    """Whether what is waited for is the stream in use, or an event that this function has just made."""
+    if isinstance(waited, ast.Name):
+        made = [s.value for s in view.assignments(waited.id) if isinstance(s, ast.Assign)]
+        return len(made) == 1 and isinstance(made[0], ast.Call) and callee(made[0]) in ("Event", "current_stream")
+    return isinstance(waited, ast.Call) and callee(waited) in ("current_stream", "default_stream")

@@ -38,7 +38,7 @@ class DevicePrint(Rule):
     event = Event.WAIT
     words = (b"print(", b".debug(", b".info(", b".warning", b".warn(", b".error(", b".log(", b".critical(")
     nodes = (ast.Call,)
-    calls = _LEVELS | {"print"}
+    calls = _LEVELS | {"print", "format"}
     over = ("AWP101",)
 
     summary = "a device tensor is printed, logged or formatted on a hot path"
@@ -158,7 +158,11 @@ def _lazy_arguments(call: ast.Call) -> bool | None:
     """Whether the call formats its arguments only when the level is on; None where it prints and logs nothing."""
     if isinstance(call.func, ast.Name):
         return False if call.func.id == "print" else None
-    if not isinstance(call.func, ast.Attribute) or call.func.attr not in _LEVELS:
+    if not isinstance(call.func, ast.Attribute):
+        return None
+    if call.func.attr == "format":
+        return False if isinstance(call.func.value, ast.Constant) else None
+    if call.func.attr not in _LEVELS:
         return None
     owner = call.func.value
     name = owner.attr if isinstance(owner, ast.Attribute) else owner.id if isinstance(owner, ast.Name) else ""

@@ -65,3 +65,16 @@ def test_any_of_several_rules_and_what_was_not_used() -> None:
     assert found.reason(["AWP108", "AWP101"], 1, 1) == ""
     assert found.unused(["AWP101", "AWP602"]) == [(2, "AWP602")]
     assert found.unused(["AWP701"]) == [(1, "AWP701")]
+
+
+def test_a_prefix_is_unused_only_where_all_its_rules_ran() -> None:
+    found = Suppressions("a()  # awp: ignore[AWP1]\n")
+    assert found.unused(["AWP101"], ["AWP101", "AWP102"]) == []
+    assert found.unused(["AWP101", "AWP102"], ["AWP101", "AWP102", "AWP201"]) == [(1, "AWP1")]
+
+
+def test_comments_of_other_languages() -> None:
+    text = 'a\n// awp: ignore[AWP804] known\n"b",\n'
+    found = Suppressions(text, {2: "awp: ignore[AWP804] known"})
+    assert found.reason(["AWP804"], 3, 3) == "known"
+    assert bool(found) and not Suppressions("a\n", {1: "nothing"})

@@ -1,0 +1,295 @@
+"""Faults written into real code: how many each rule finds, and how many look-alikes it takes for faults.
+
+    python benchmarks/precision/inject.py FOLDER [AWP101 AWP5 ...] [--sites 100] [--seed 7] [--show] [--save NAME]
+
+FOLDER is the unpacked ``transformers`` package. Functions and classes are drawn by the seed from its model files; each
+gets one snippet of ``faults.py`` (faults and look-alikes in turn, the spellings in turn), the changed files are copied
+to a package of their own and scanned once, all rules on, at the default level. A fault counts as found where its rule
+(alone, or absorbed by another one's finding) has a finding on its lines; a look-alike is a false alarm of its rule if it
+has one there, and the last column counts those on which any other rule has one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import datetime
+import random
+import re
+import sys
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from textwrap import indent
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from faults import ALL, Faults
+
+from awp_lint.detector.config import Settings
+from awp_lint.detector.finding import Finding
+from awp_lint.detector.scan import scan
+
+_INTEGERS = re.compile(r"mask|ids?$|index|indices|position|label|length|grid|shape|offset|token_type|bucket|seqlens")
+_HEADER = """import copy
+import gc
+import logging as _logging
+import math
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+_log = _logging.getLogger(__name__)
+"""
+#: What is run once a layer, by the usual names: its ``forward`` is on the path of every step.
+_LAYERS = re.compile(
+    r"(Layer|Attention|SelfAttention|Mlp|MLP|Block|RMSNorm|LayerNorm|FeedForward|FFN|Experts|MoE|SelfOutput|Intermediate)$"
+)
+#: Files of the package that every model leans on: bases, caches, masks, outputs, generation.
+_SHARED = (
+    "modeling_layers.py", "modeling_utils.py", "modeling_outputs.py", "cache_utils.py", "masking_utils.py",
+    "activations.py", "generation/utils.py", "generation/logits_process.py", "generation/stopping_criteria.py",
+)  # fmt: skip
+_SITES_A_FILE = {"layer": 6, "class": 2, "module": 1}
+
+
+@dataclass(frozen=True)
+class Site:
+    """A place in a file. ``line``: what is inserted comes before it (1-based, of the original)."""
+
+    file: str  # below the package
+    kind: str
+    line: int
+    column: int
+    tensor: str = ""
+
+
+@dataclass(frozen=True)
+class Planted:
+    """A snippet at a site, with its first and last line in the changed file once that is written."""
+
+    site: Site
+    rule: str
+    text: str
+    fault: bool
+    spelling: int
+    first: int = 0
+    last: int = 0
+
+
+def sites(root: Path) -> dict[str, list[Site]]:
+    """All sites of the package's model files, by kind."""
+    found: dict[str, list[Site]] = defaultdict(list)
+    for path in sorted(root.glob("models/*/modeling_*.py")):
+        if re.search(r"modeling_(flax|tf)_", path.name):
+            continue
+        text = path.read_text(encoding="utf-8")
+        name = path.relative_to(root).as_posix()
+        tree = ast.parse(text)
+        per_file: dict[str, list[Site]] = defaultdict(list)
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef):
+                for site in _in_class(node, name):
+                    per_file[site.kind].append(site)
+        per_file["module"].append(Site(name, "module", text.count("\n") + 2, 0))
+        for kind, listed in per_file.items():
+            random.Random(name).shuffle(listed)
+            found[kind] += listed[: _SITES_A_FILE[kind]]
+    return found
+
+
+def _in_class(node: ast.ClassDef, name: str) -> Iterator[Site]:
+    if any("GenerationMixin" in ast.unparse(base) for base in node.bases) and node.end_lineno is not None:
+        yield Site(name, "class", node.end_lineno + 1, node.body[0].col_offset)
+    if not _LAYERS.search(node.name):
+        return
+    for method in node.body:
+        if not isinstance(method, ast.FunctionDef) or method.name != "forward":
+            continue
+        given = [
+            argument.arg
+            for argument in method.args.args[1:]
+            if argument.annotation is not None
+            and ast.unparse(argument.annotation) == "torch.Tensor"
+            and not _INTEGERS.search(argument.arg)
+        ]
+        body = method.body
+        if given and isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant):
+            body = body[1:]
+        if given and body and not hasattr(body[0], "decorator_list"):
+            yield Site(name, "layer", body[0].lineno, body[0].col_offset, given[0])
+
+
+def plant(faults: Sequence[Faults], available: dict[str, list[Site]], count: int, seed: int) -> list[Planted]:
+    """Draw sites for the faults and look-alikes of each rule, each site once."""
+    drawn = random.Random(seed)
+    free = {kind: list(listed) for kind, listed in available.items()}
+    for listed in free.values():
+        listed.sort(key=lambda site: (site.file, site.line))
+    files = sorted({site.file for listed in free.values() for site in listed})
+    drawn.shuffle(files)
+    order = {name: number for number, name in enumerate(files)}
+    for listed in free.values():
+        listed.sort(key=lambda site: order[site.file])  # few files, all their sites
+    planted: list[Planted] = []
+    for one in faults:
+        for fault, snippets in ((True, one.bad), (False, one.good)):
+            for number in range(min(count, len(free[one.kind]))):
+                site = free[one.kind].pop(0)
+                spelling = number % len(snippets)
+                text = snippets[spelling].format(x=site.tensor, u=f"{one.rule.lower()}{number}")
+                planted.append(Planted(site, one.rule, text, fault, spelling))
+    return planted
+
+
+def write(root: Path, target: Path, planted: Sequence[Planted]) -> list[Planted]:
+    """The changed files below ``target``, and the snippets with their lines there."""
+    by_file: dict[str, list[Planted]] = defaultdict(list)
+    for one in planted:
+        by_file[one.site.file].append(one)
+    placed: list[Planted] = []
+    for name, listed in by_file.items():
+        lines = (root / name).read_text(encoding="utf-8").split("\n")
+        header = _header_line(lines)
+        added = _HEADER.rstrip("\n").split("\n")
+        out: list[str] = []
+        queue = sorted(listed, key=lambda one: one.site.line)
+        for number in range(1, len(lines) + 2):
+            while queue and queue[0].site.line <= number:
+                one = queue.pop(0)
+                if one.site.kind != "layer":
+                    out += [""] if one.site.kind == "class" else ["", ""]
+                snippet = indent(one.text, " " * one.site.column).split("\n")
+                placed.append(replace(one, first=len(out) + 1, last=len(out) + len(snippet)))
+                out += snippet
+                if one.site.kind == "class":
+                    out.append("")
+            if number == header:
+                out += added
+            if number <= len(lines):
+                out.append(lines[number - 1])
+        text = "\n".join(out) + "\n"
+        ast.parse(text)
+        path = target / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        for folder in (path.parent, path.parent.parent, target):
+            (folder / "__init__.py").touch()
+    for name in _SHARED:
+        (target / name).parent.mkdir(exist_ok=True)
+        (target / name).write_bytes((root / name).read_bytes())
+        (target / name).parent.joinpath("__init__.py").touch()
+    return placed
+
+
+def _header_line(lines: list[str]) -> int:
+    """The line of the first import that is not from ``__future__``."""
+    tree = ast.parse("\n".join(lines))
+    for node in tree.body:
+        if isinstance(node, ast.Import) or (isinstance(node, ast.ImportFrom) and node.module != "__future__"):
+            return node.lineno
+    return 1
+
+
+def on(one: Planted, findings: dict[str, list[Finding]]) -> list[Finding]:
+    """The findings on a snippet's lines."""
+    return [f for f in findings.get(one.site.file, []) if one.first <= f.span.line <= one.last]
+
+
+def named(finding: Finding, rule: str) -> bool:
+    """Whether a finding is the rule's own or has absorbed it."""
+    return finding.rule == rule or rule in finding.also
+
+
+def interval(hits: int, total: int) -> str:
+    """Share and its 95 % Wilson interval."""
+    if not total:
+        return "   -"
+    share, z = hits / total, 1.96
+    middle = (share + z * z / (2 * total)) / (1 + z * z / total)
+    half = z * ((share * (1 - share) + z * z / (4 * total)) / total) ** 0.5 / (1 + z * z / total)
+    return f"{share:5.2f} [{max(0.0, middle - half):.2f}, {min(1.0, middle + half):.2f}]"
+
+
+def measure(
+    root: Path, faults: Sequence[Faults], available: dict[str, list[Site]], arguments: argparse.Namespace
+) -> list[str]:
+    """One scan for some rules: their rows."""
+    planted = plant(faults, available, arguments.sites, arguments.seed)
+    with tempfile.TemporaryDirectory() as folder:
+        target = Path(folder) / root.name
+        placed = write(root, target, planted)
+        settings = Settings(jobs=1, cache=False)
+        result = scan([str(target)], settings, cwd=folder)
+    prefix = f"{root.name}/"
+    findings: dict[str, list[Finding]] = defaultdict(list)
+    for finding in result.findings:
+        findings[finding.path.removeprefix(prefix)].append(finding)
+    rows = []
+    for one in faults:
+        mine = [p for p in placed if p.rule == one.rule]
+        bad, good = [p for p in mine if p.fault], [p for p in mine if not p.fault]
+        missed = [p for p in bad if not any(named(f, name) for f in on(p, findings) for name in (one.rule, *one.same))]
+        false = [p for p in good if any(named(f, one.rule) for f in on(p, findings))]
+        other = [p for p in good if p not in false and on(p, findings)]
+        rows.append(
+            f"{one.rule}  {len(bad):4} {interval(len(bad) - len(missed), len(bad))}   "
+            f"{len(good):4} {interval(len(false), len(good))}  {len(other):5}"
+        )
+        if arguments.show:
+            for label, listed in (("missed", missed), ("false", false), ("other", other)):
+                spellings = defaultdict(list)
+                for p in listed:
+                    spellings[p.spelling].append(p)
+                for spelling, some in sorted(spellings.items()):
+                    first = some[0]
+                    said = ", ".join(sorted({f.rule for p in some for f in on(p, findings)}))
+                    print(
+                        f"  {one.rule} {label} spelling {spelling}: {len(some)} ({said}), {first.site.file}:{first.first}"
+                    )
+        print(rows[-1], flush=True)
+    return rows
+
+
+def main() -> None:
+    """Measure the rules that were asked for, and keep the table where ``--save`` names a file."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("rules", nargs="*", default=["AWP"])
+    parser.add_argument("--sites", type=int, default=100)
+    parser.add_argument("--seed", type=int, default=7)
+    parser.add_argument("--together", type=int, default=3, help="rules a scan")
+    parser.add_argument("--show", action="store_true")
+    parser.add_argument("--save", type=Path)
+    arguments = parser.parse_args()
+    chosen = [one for one in ALL if one.rule.startswith(tuple(arguments.rules))]
+    available = sites(arguments.folder)
+    print("rule    faults found              look-alikes false alarms       others")
+    rows: list[str] = []
+    for start in range(0, len(chosen), arguments.together):
+        rows += measure(arguments.folder, chosen[start : start + arguments.together], available, arguments)
+    if arguments.save is not None:
+        _keep(arguments, rows)
+
+
+def _keep(arguments: argparse.Namespace, rows: list[str]) -> None:
+    """Write the table; rows of rules that were not measured now stay as they are."""
+    old = arguments.save.read_text(encoding="utf-8").split("\n") if arguments.save.exists() else []
+    kept = {row[:6]: row for row in old if re.match(r"AWP\d{3} ", row)}
+    kept.update({row[:6]: row for row in rows})
+    when = datetime.date.today().isoformat()
+    head = [
+        f"{when}, 2-core x86 machine, transformers, seed {arguments.seed}, default level",
+        f"python benchmarks/precision/inject.py FOLDER --sites {arguments.sites} --save benchmarks/results/inject.txt",
+        "95 % Wilson intervals; 'others' are look-alikes on which another rule has a finding",
+        "",
+        "rule    faults found              look-alikes false alarms       others",
+    ]
+    arguments.save.write_text("\n".join([*head, *(kept[key] for key in sorted(kept))]) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
