@@ -6,14 +6,17 @@ Each program is copied and patched by ``awp-lint . --fix --unsafe-fixes --fix-on
 then run the same work again and again, each in a process of its own, neighbouring runs in random order; the first pair
 is warm-up and not counted. Times are those that the programs print (captures included, loading of the model not).
 Printed are the median of the paired ratios, its 95 % bootstrap interval, and whether all checksums agree. On a CPU the
-patched program only calls through, so the ratio says what that costs; there the captured form is run in two more ways: *static*
-(the same buffers, tensors in the place of numbers and whole caches, the step run again in the place of a replay) and
-*failing* (every capture raises).
+patched program only calls through, so the ratio says what that costs; there the captured form is run in two more ways:
+*static* (the same buffers, tensors in the place of numbers and whole caches, the step run again in the place of a
+replay) and *failing* (every capture raises).
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import importlib
+import io
 import json
 import os
 import platform
@@ -24,6 +27,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -56,30 +60,34 @@ PROGRAMS = (
 )
 
 
-def patched_copy(program: Program, folder: Path) -> tuple[Path, Path, str]:
-    """The program as it is, the same with the patch, and what the tool said."""
+def patched_copy(program: Program, folder: Path, tool: Callable[[list[str], Path], str]) -> tuple[Path, Path, str]:
+    """The program as it is, the same with the patch, and what the tool said; ``tool`` runs awp-lint in a folder."""
     before, after = folder / program.name / "before", folder / program.name / "after"
     for copy in (before, after):
         shutil.copytree(ROOT / program.folder, copy, ignore=shutil.ignore_patterns("__pycache__"))
-    command = [sys.executable, "-m", "awp_lint", ".", "--no-cache", "--exit-zero"]
-    command += ["--fix", "--unsafe-fixes", "--fix-only", "AWP401"]
-    done = subprocess.run(command, cwd=after, capture_output=True, text=True, check=False)
-    if done.returncode or not any(after.rglob("step_graph.py")):
-        raise SystemExit(f"{program.name}: no patch was made\n{done.stderr}")
-    return before, after, done.stderr.strip()
+    said = tool([".", "--no-cache", "--exit-zero", "--fix", "--unsafe-fixes", "--fix-only", "AWP401"], after)
+    if not any(after.rglob("step_graph.py")):
+        raise SystemExit(f"{program.name}: no patch was made\n{said}")
+    return before, after, said
+
+
+def command_line(arguments: list[str], folder: Path) -> str:
+    """Run awp-lint in a process of its own; what it says on standard error."""
+    command = [sys.executable, "-m", "awp_lint", *arguments]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True).stderr.strip()
 
 
 class Worker:
-    """A process that runs a program's ``main`` whenever it is asked to."""
+    """A process that runs programs' ``main`` whenever it is asked to."""
 
-    def __init__(self, folder: Path, arguments: tuple[str, ...], mode: str) -> None:
-        command = [sys.executable, os.path.abspath(__file__), "--serve", mode, *arguments]
-        self._process = subprocess.Popen(command, cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    def __init__(self) -> None:
+        command = [sys.executable, os.path.abspath(__file__), "--serve"]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
-    def run(self) -> dict[str, Any]:
+    def run(self, folder: Path, arguments: tuple[str, ...], mode: str = "plain") -> dict[str, Any]:
         """One run: its checksum, its time in ms a step, and counts of the helper."""
         assert self._process.stdin is not None and self._process.stdout is not None
-        self._process.stdin.write("run\n")
+        self._process.stdin.write(json.dumps([str(folder), arguments, mode]) + "\n")
         self._process.stdin.flush()
         line = self._process.stdout.readline()
         if not line:
@@ -94,17 +102,22 @@ class Worker:
         self._process.wait()
 
 
-def serve(mode: str, arguments: list[str]) -> int:
-    """In the worker: run ``main`` once a line of standard input."""
-    import contextlib
-    import io
-
-    sys.path.insert(0, os.getcwd())
-    sys.argv = ["main.py", *arguments]
-    import main as program
-
-    counts = _instrument(mode)
-    for _ in sys.stdin:
+def serve() -> int:
+    """In the worker: run a program once a line of standard input; it stays loaded until another one is asked for."""
+    loaded: tuple[str, str] | None = None
+    program: Any = None
+    counts: dict[str, int] = {}
+    for line in sys.stdin:
+        folder, arguments, mode = json.loads(line)
+        if loaded != (folder, mode):
+            loaded = (folder, mode)
+            for name, module in list(sys.modules.items()):
+                if name != "__main__" and (getattr(module, "__file__", None) or "").startswith(tuple(sys.path[:1])):
+                    del sys.modules[name]
+            sys.path[0] = folder
+            program = importlib.import_module("main")
+            counts = _instrument(mode)
+        sys.argv = ["main.py", *arguments]
         out, err = io.StringIO(), io.StringIO()
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
             program.main()
@@ -158,23 +171,22 @@ def _instrument(mode: str) -> dict[str, int]:
 
 def compare(program: Program, arguments: tuple[str, ...], folder: Path, pairs: int, modes: tuple[str, ...]) -> bool:
     """Print what came out for one program; whether all checksums agree."""
-    before, after, said = patched_copy(program, folder)
+    before, after, said = patched_copy(program, folder, command_line)
     print(f"{program.name}: {said}; {' '.join(arguments)}")
-    workers = {"before": Worker(before, arguments, "plain"), "after": Worker(after, arguments, "plain")}
+    workers = {"before": Worker(), "after": Worker()}
+    folders = {"before": before, "after": after}
     times: dict[str, list[float]] = {"before": [], "after": []}
     sums: set[str] = set()
     counts: dict[str, Any] = {}
     order = random.Random(0)
     for index in range(pairs + 1):
         for arm in order.sample(["before", "after"], 2):
-            result = workers[arm].run()
+            result = workers[arm].run(folders[arm], arguments)
             sums.add(result["checksum"])
             if arm == "after":
                 counts = result
             if index:
                 times[arm].append(result["ms"])
-    for worker in workers.values():
-        worker.stop()
     ratios = [a / b for a, b in zip(times["before"], times["after"], strict=True)]
     low, high = _interval(ratios)
     print(
@@ -183,11 +195,11 @@ def compare(program: Program, arguments: tuple[str, ...], folder: Path, pairs: i
         f"{counts['captures']} captures, {counts['replays']} replays"
     )
     for mode in modes:
-        worker = Worker(after, arguments, mode)
-        result = worker.run()
-        worker.stop()
+        result = workers["after"].run(after, arguments, mode)
         sums.add(result["checksum"])
         print(f"  {mode}: {result['captures']} captures, {result['replays']} replays, {result['failed']} failed")
+    for worker in workers.values():
+        worker.stop()
     equal = len(sums) == 1
     print(f"  checksums {'equal' if equal else 'DIFFER'}: {' '.join(sorted(sums))}")
     return equal
@@ -201,8 +213,8 @@ def _interval(values: list[float]) -> tuple[float, float]:
 
 
 def main() -> int:
-    if len(sys.argv) > 2 and sys.argv[1] == "--serve":
-        return serve(sys.argv[2], sys.argv[3:])
+    if sys.argv[1:] == ["--serve"]:
+        return serve()
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--size", choices=("cpu", "gpu"), default="cpu")
     parser.add_argument("--pairs", type=int, default=5)
