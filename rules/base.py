@@ -78,6 +78,10 @@ class Rule:
     bad: ClassVar[str]
     good: ClassVar[str]
 
+    def concerns(self, view: FunctionView, file: FileView) -> bool:
+        """Whether the definition can hold a finding at all: the quick answer, asked once before any of its nodes."""
+        return True
+
     def candidates(self, node: ast.AST, view: FunctionView, file: FileView) -> Iterator[Candidate]:
         """The candidates at a node of one of the types in ``nodes``."""
         raise NotImplementedError

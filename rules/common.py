@@ -282,6 +282,11 @@ def assigned_name(view: FunctionView, node: ast.AST) -> str | None:
     return None
 
 
+def has_loops(view: FunctionView) -> bool:
+    """Whether the definition holds a loop of any kind."""
+    return bool(view.nodes(ast.For, ast.AsyncFor, ast.While, ast.comprehension))
+
+
 def loop_body(loop: ast.AST) -> Sequence[ast.AST]:
     """What runs at every pass of a loop."""
     if isinstance(loop, ast.While):

@@ -52,6 +52,7 @@ class FileModel:
         self.file_regions = regions.file_regions(path)
         self._definitions = definitions(tree)
         self.names = FileNames(facts, module, is_package)
+        self.memo: dict[Any, Any] = {}
         self._views = {d: FunctionModel(self, d) for d in self._definitions}
 
     @property
@@ -71,6 +72,7 @@ class FileModel:
     def release(self) -> None:
         """Drop what views and definitions hold of each other, so that their memory goes back without a collector."""
         self._views.clear()
+        self.memo.clear()
         for definition in self._definitions:
             definition.nested.clear()
 

@@ -195,6 +195,10 @@ class FileView(Protocol):
 
     def functions(self) -> Iterator[FunctionView]: ...
 
+    @property
+    def memo(self) -> dict[Any, Any]:
+        """Room for what rules work out of the file, by who worked it out."""
+
 
 @dataclass(frozen=True, slots=True)
 class Target:

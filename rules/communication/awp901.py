@@ -10,6 +10,7 @@ from awp_lint.detector.semantics.view import FileView, FunctionView
 from awp_lint.rules.base import Candidate, Rule
 from awp_lint.rules.common import (
     frequency_reason,
+    has_loops,
     loop_body,
     lower,
     names_in,
@@ -84,6 +85,9 @@ class CollectivePerElement(Rule):
                 tokens = scores.argmax(-1)
             return tokens
         """
+
+    def concerns(self, view: FunctionView, file: FileView) -> bool:
+        return has_loops(view)
 
     def candidates(self, node: ast.AST, view: FunctionView, file: FileView) -> Iterator[Candidate]:
         assert isinstance(node, ast.Call)

@@ -90,9 +90,10 @@ class GraphBreak(Rule):
                 return hidden_states * gate
         """
 
+    def concerns(self, view: FunctionView, file: FileView) -> bool:
+        return compiled_code(view, file) is not None
+
     def candidates(self, node: ast.AST, view: FunctionView, file: FileView) -> Iterator[Candidate]:
-        if "compile" not in file.text:
-            return
         one = compiled_code(view, file)
         if one is None or not _may_break(one, file):
             return

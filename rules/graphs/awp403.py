@@ -10,7 +10,7 @@ from awp_lint.detector.semantics.values import Certainty, Kind
 from awp_lint.detector.semantics.view import FileView, FunctionView, LoopKind
 from awp_lint.rules.base import Candidate, Rule
 from awp_lint.rules.common import IDLE, frequency_reason, lower, often, short
-from awp_lint.rules.graphs.compiled import Compiled, compiled_callee, compiled_code
+from awp_lint.rules.graphs.compiled import Compiled, compiled_callee, compiled_code, compiled_in
 from awp_lint.rules.graphs.growth import grown_in
 
 _LOOPS = (LoopKind.TOKENS, LoopKind.STEPS)
@@ -86,8 +86,11 @@ class RecompileTrigger(Rule):
                 return self.proj(hidden_states)
         """
 
+    def concerns(self, view: FunctionView, file: FileView) -> bool:
+        return bool(compiled_in(file))
+
     def candidates(self, node: ast.AST, view: FunctionView, file: FileView) -> Iterator[Candidate]:
-        if "compile" not in file.text or "mark_dynamic" in file.text or "allow_unspec_int_on_nn_module" in file.text:
+        if "mark_dynamic" in file.text or "allow_unspec_int_on_nn_module" in file.text:
             return
         if isinstance(node, ast.AugAssign):
             found = self._counter(node, view, file)

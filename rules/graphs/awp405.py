@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from awp_lint.detector.finding import Confidence, Edit, Effect, Event, Fix, RootCause, Safety
 from awp_lint.detector.semantics.view import FileView, FunctionView, LoopKind
 from awp_lint.rules.base import Candidate, Rule
-from awp_lint.rules.common import IDLE, frequency_reason, short
-from awp_lint.rules.graphs.compiled import Compiled, compiled_callee
+from awp_lint.rules.common import IDLE, frequency_reason, has_loops, short
+from awp_lint.rules.graphs.compiled import Compiled, compiled_callee, compiled_in
 
 if TYPE_CHECKING:
     from awp_lint.rules.nodemap import Definition
@@ -74,14 +74,17 @@ class WeakCompileMode(Rule):
             return latents
         """
 
+    def concerns(self, view: FunctionView, file: FileView) -> bool:
+        return bool(compiled_in(file)) and has_loops(view)
+
     def candidates(self, node: ast.AST, view: FunctionView, file: FileView) -> Iterator[Candidate]:
         assert isinstance(node, ast.Call)
-        if "compile" not in file.text or "cudagraph" in file.text.lower():
-            return
         loop = next((one for one in view.loops(node) if view.loop_kind(one) in _UNITS), None)
         if loop is None or view.regions(node) & IDLE:
             return
         one = compiled_callee(node, view, file)
+        if "cudagraph" in file.text.lower():
+            return
         if one is None or not one.known or any(option in one.options for option in _FIXED):
             return
         frequency = view.frequency(node)

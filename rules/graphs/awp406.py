@@ -82,9 +82,10 @@ class CaptureUnsafe(Rule):
                     self.best = self.y.argmax(-1)
         """
 
+    def concerns(self, view: FunctionView, file: FileView) -> bool:
+        return bool(view.nodes(ast.With)) or captured_code(view, file) is not None
+
     def candidates(self, node: ast.AST, view: FunctionView, file: FileView) -> Iterator[Candidate]:
-        if "graph" not in file.text:
-            return
         block = capture_block(node, view)
         line = block.lineno if block is not None else captured_code(view, file)
         if line is None or _only_outside(node, view):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -47,14 +46,12 @@ class Compiled:
         return f"torch.compile({options})" if options else "torch.compile"
 
 
-_files: weakref.WeakKeyDictionary[FileView, tuple[Compiled, ...]] = weakref.WeakKeyDictionary()
-
-
 def compiled_in(file: FileView) -> tuple[Compiled, ...]:
     """Everything that the file compiles, by call, method call or decorator."""
-    known = _files.get(file)
+    known: tuple[Compiled, ...] | None = file.memo.get(compiled_in)
     if known is None:
-        known = _files[file] = tuple(_find(file)) if ".compile" in file.text or "compile" in file.imports else ()
+        some = ".compile" in file.text or "compile" in file.imports
+        known = file.memo[compiled_in] = tuple(_find(file)) if some else ()
     return known
 
 
@@ -157,14 +154,11 @@ def _same_scope(one: Compiled, view: FunctionView, spelled: str) -> bool:
     return at_top and not view.assignments(spelled.split(".")[0])
 
 
-_bodies: weakref.WeakKeyDictionary[FileView, dict[int, Compiled]] = weakref.WeakKeyDictionary()
-
-
 def compiled_code(view: FunctionView, file: FileView) -> Compiled | None:
     """The compilation that takes in a definition's code: its own, or that of a caller in the same file."""
-    known = _bodies.get(file)
+    known: dict[int, Compiled] | None = file.memo.get(compiled_code)
     if known is None:
-        known = _bodies[file] = _spread(file) if compiled_in(file) else {}
+        known = file.memo[compiled_code] = _spread(file) if compiled_in(file) else {}
     return known.get(id(view.node))
 
 
@@ -192,14 +186,12 @@ def called(call: ast.Call, view: FunctionView) -> tuple[str, ...]:
     return (f"{value.cls}.forward",) if value.kind is Kind.MODULE and value.cls is not None else ()
 
 
-_captured: weakref.WeakKeyDictionary[FileView, dict[int, int]] = weakref.WeakKeyDictionary()
-
-
 def captured_code(view: FunctionView, file: FileView) -> int | None:
     """The line of the ``with torch.cuda.graph(...)`` of this file below which the whole definition runs."""
-    known = _captured.get(file)
+    known: dict[int, int] | None = file.memo.get(captured_code)
     if known is None:
-        known = _captured[file] = _spread_captures(file) if "cuda.graph" in file.text or "graph(" in file.text else {}
+        some = "cuda.graph" in file.text or "graph(" in file.text
+        known = file.memo[captured_code] = _spread_captures(file) if some else {}
     return known.get(id(view.node))
 
 

@@ -104,9 +104,9 @@ class GradTracking(Rule):
                 yield from self._no_grad(node, view)
             return
         assert isinstance(node, ast.Call)
-        if not isinstance(view.node, ast.FunctionDef | ast.AsyncFunctionDef) or not _runs_model(node, view):
+        if not isinstance(view.node, ast.FunctionDef | ast.AsyncFunctionDef) or _is_module(view):
             return
-        if _is_module(view) or OFF_EVERYWHERE.search(file.text) or TRAINS.search(file.text):
+        if not _runs_model(node, view) or OFF_EVERYWHERE.search(file.text) or TRAINS.search(file.text):
             return
         regions = view.regions(node)
         if regions & (IDLE | Region.INFERENCE | Region.COMPILED | Region.CAPTURED):
