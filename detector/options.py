@@ -176,6 +176,12 @@ def build_parser() -> argparse.ArgumentParser:
     run.add_argument(
         "--trace", metavar="FILE", help="evidence made elsewhere instead: Kineto JSON(.gz) or Nsight Systems SQLite"
     )
+    run.add_argument(
+        "--verify",
+        action="store_true",
+        help="prove patches by A/B in the program (launched again for it); with --fix: write only proven ones",
+    )
+    run.add_argument("--budget", type=_seconds, metavar="S", help="for --verify, in all (default: 180)")
     run.add_argument("--propagate-exit", action="store_true", help="exit with the profiled command's code")
 
     target = parser.add_argument_group("what the code will run on")
@@ -231,6 +237,10 @@ def check_combinations(options: argparse.Namespace, command: Sequence[str] | Non
         raise UsageError("--profile starts a program and --attach profiles one that runs: give one of them")
     if options.trace is not None and (command is not None or options.attach is not None):
         raise UsageError("--trace reads evidence made elsewhere: give it, --profile or --attach")
+    if options.verify and command is None:
+        raise UsageError("--verify measures patches in a running program: give it --profile CMD")
+    if options.budget is not None and not options.verify:
+        raise UsageError("--budget goes with --verify")
     if command is None:
         alone = (
             ("ready_url", "ready_port")

@@ -99,7 +99,7 @@ class Supervisor:
         care = self.care
         if care.limit is not None and time.monotonic() > self._launched + care.limit:
             return OVERDUE
-        return "its agents are done" if care.until_done and self.phases.all_done() else ""
+        return "its agents are done" if care.until_done and self.phases.all_done("done") else ""
 
     # -- steps: each returns why the program is to be stopped, "" to go on --
 
@@ -225,10 +225,10 @@ class Phases:
         """Whether some process is in one of these phases."""
         return any(phase in wanted for phase in self._read())
 
-    def all_done(self) -> bool:
-        """Whether at least one schedule has ended and none is under way."""
+    def all_done(self, *ended: str) -> bool:
+        """Whether at least one schedule has ended (in one of these ways, where given) and none is under way."""
         phases = self._read()
-        return any(phase in ("done", "closed") for phase in phases) and not any(
+        return any(phase in (ended or ("done", "closed")) for phase in phases) and not any(
             phase in ("warm-up", "windows") for phase in phases
         )
 

@@ -134,17 +134,16 @@ class _Prover:
         reserve = self.budget * _JOINT if len(wanted) > 1 else 0.0
         room = self.budget - reserve - self.start
         most = max(1, int(room / (_LEAST + _LOOK)))
-        for finding in wanted[most:]:
-            note = "not tried: the budget is spent on better patches; --budget S gives more"
-            self._put(finding, Verification(Verdict.NOT_RESOLVED, notes=(note,)))
         each = max(room / max(min(len(wanted), most), 1) - _LOOK, _LEAST)
-        for finding in wanted[:most]:
+        for finding in wanted:
             try:
                 self.works.append(_Work(trial_of([finding], self.read, finding.rule), each))
             except (ValueError, SyntaxError, OSError) as error:
                 self._put(finding, Verification(Verdict.DOES_NOT_RUN, notes=(f"the patch cannot be made: {error}",)))
         try:
             self._prove(self.works, room + self.start)
+            if reserve and not any(self._now(work).verdict is Verdict.VERIFIED for work in self.works):
+                self._prove(self.works, self.left())  # there will be nothing to be tried together
             self._suspicious(reserve)
         finally:
             for work in self.works:
@@ -154,6 +153,12 @@ class _Prover:
 
     def _put(self, finding: Finding, found: Verification) -> None:
         self.proof.by_finding[finding.id] = found
+
+    def _now(self, work: _Work) -> Verification:
+        """What would be said of a patch now."""
+        if work.verification is not None:
+            return work.verification
+        return verification(work.trial, work.equality, work.series, max(work.series.seconds, 1.0), False, "")[0]
 
     def _settle(self, work: _Work) -> None:
         """The verdict on a patch by what there is."""
@@ -227,7 +232,7 @@ class _Prover:
         if work.misfit.startswith("the patch imports"):
             work.verification = Verification(Verdict.DOES_NOT_RUN, notes=(work.misfit,))
         if rounds or work.equality.compared > before or work.equality.verdict is not None:
-            found, _ = verification(work.trial, work.equality, work.series, max(work.series.seconds, 1.0), False, "")
+            found = self._now(work)
             self.report(f"  {work.trial.name} {_place(work.trial)}: {words(found)}")
         return rounds
 
@@ -308,8 +313,7 @@ class _Prover:
         for work in list(self.works):
             if work.verification is not None or self.launcher.interrupted:
                 continue
-            seconds = max(work.series.seconds, 1.0)
-            found, _ = verification(work.trial, work.equality, work.series, seconds, False, "")
+            found = self._now(work)
             why = _too_good(work.trial, found)
             if found.verdict is not Verdict.VERIFIED or not why:
                 continue

@@ -2,9 +2,9 @@
 
 A *round* holds one time per unit for each of the arms A, A′ and B, taken shortly after each other in random order. A
 and A′ are the same code, so that A against A′ shows what the machine makes of no change at all. Host times drift by
-factors, so everything is relative to its own round; the effect of B is ``((a + a′)/2 − b) / mean(a, a′, b)``, which has
-the expectation 0 for equal arms whatever the noise (the three are exchangeable), and is solved for the saving then. A
-logarithm of the mean of two against one of one would not be: with 20 % of noise it invents a saving of one percent.
+factors, so everything is relative to its own round: B is compared with A and A′ by ``(a − b) / mean(a, b)``, whose
+distribution is symmetric about 0 for equal arms whatever the noise, so that trimming moves nothing. Against the mean of
+a and a′ it would not be: a pause in b then weighs more than one in a, and heavy noise invents a saving of a percent.
 """
 
 from __future__ import annotations
@@ -61,42 +61,40 @@ class Effect:
     blocks: int
 
 
-def run_time(short: float, long: float, units: int) -> float:
-    """Time per unit by a run of ``units`` and one of four times as many: what a run costs once cancels out."""
-    return (long - short) / (3 * units)
-
-
 def trimmed_mean(values: Floats, trim: float = _TRIM) -> float:
     """The mean without the ``trim`` smallest and largest part."""
-    return float(_trimmed(np.sort(np.asarray(values, float))[None, :], trim)[0])
+    return float(_trimmed(np.asarray(values, float)[None, :, None], trim)[0])
 
 
-def _trimmed(rows: Floats, trim: float = _TRIM) -> Floats:
-    """Trimmed means of sorted rows."""
-    cut = int(rows.shape[1] * trim)
-    kept: Floats = rows[:, cut : rows.shape[1] - cut].mean(axis=1)
-    return kept
+def _trimmed(samples: Floats, trim: float = _TRIM) -> Floats:
+    """Of each sample (first axis), the mean over the columns (last axis) of their trimmed means."""
+    cut = int(samples.shape[1] * trim)
+    kept = np.sort(samples, axis=1)[:, cut : samples.shape[1] - cut]
+    means: Floats = kept.mean(axis=(1, 2))
+    return means
 
 
 def mean_interval(values: Floats, clusters: Sequence[int] | None = None, seed: int = 0) -> Interval:
-    """The trimmed mean of a series in order of time, by a block bootstrap.
+    """The trimmed mean of a series in order of time, by a block bootstrap. Columns of a matrix are averaged.
 
     ``clusters``: where given, the values of equal number belong to one process, and processes are what is resampled.
     The interval is the percentile one, spread by what a small number of blocks makes it too narrow (Student's t).
     Raises :class:`ValueError` for fewer than two values.
     """
     values = np.asarray(values, float)
-    if values.size < 2:
+    values = values[:, None] if values.ndim == 1 else values
+    count = values.shape[0]
+    if count < 2:
         raise ValueError("an interval needs two values at least")
     if clusters is not None:
         return _clustered(values, np.asarray(clusters))
     rng = np.random.default_rng(seed)
-    length = max(1, min(_BLOCK, values.size // MIN_BLOCKS))
-    blocks = -(-values.size // length)
-    start = rng.integers(0, values.size - length + 1, (_DRAWS, blocks))
-    index = (start[:, :, None] + np.arange(length)).reshape(_DRAWS, -1)[:, : values.size]
-    draws = _trimmed(np.sort(values[index], axis=1))
-    value = trimmed_mean(values)
+    length = max(1, min(_BLOCK, count // MIN_BLOCKS))
+    blocks = -(-count // length)
+    start = rng.integers(0, count - length + 1, (_DRAWS, blocks))
+    index = (start[:, :, None] + np.arange(length)).reshape(_DRAWS, -1)[:, :count]
+    draws = _trimmed(values[index])
+    value = float(_trimmed(values[None])[0])
     tail = (1 - _LEVEL) / 2
     low, high = np.quantile(draws, (tail, 1 - tail))
     spread = _student(blocks - 1) / 1.959964 * math.sqrt(blocks / max(blocks - 1, 1))
@@ -110,7 +108,7 @@ def mean_interval(values: Floats, clusters: Sequence[int] | None = None, seed: i
 
 def _clustered(values: Floats, clusters: npt.NDArray[np.int64]) -> Interval:
     """Student's interval over the means of the processes: with five there is nothing to resample."""
-    means = np.array([trimmed_mean(values[clusters == number]) for number in np.unique(clusters)])
+    means = np.array([float(_trimmed(values[None, clusters == number])[0]) for number in np.unique(clusters)])
     if means.size < 2:
         raise ValueError("an interval needs two processes at least")
     value = float(means.mean())
@@ -150,41 +148,27 @@ def effect(
     x, y, z = (np.asarray(series, float) for series in (a, same, b))
     if not x.size == y.size == z.size:
         raise ValueError("the arms have different numbers of rounds")
-    good = np.isfinite(x + y + z) & (x + y > 0) & (x + y + z > 0)
+    good = np.isfinite(x + y + z) & (np.minimum(x, y) + z > 0) & (x + y > 0)
     numbers = None if clusters is None else [int(c) for c, ok in zip(clusters, good.tolist(), strict=True) if ok]
     x, y, z = x[good], y[good], z[good]
-    difference = 3 * ((x + y) / 2 - z) / (x + y + z)
-    equal = mean_interval(2 * (x - y) / (x + y), numbers, seed)
-    relative = mean_interval(difference, numbers, seed + 1)
+    equal = mean_interval(_difference(x, y), numbers, seed)
+    relative = mean_interval(np.stack((_difference(x, z), _difference(y, z)), axis=1), numbers, seed + 1)
     saving = Interval(_solved(relative.value), _solved(relative.low), _solved(relative.high), 100 * relative.error)
     in_pct = Interval(100 * equal.value, 100 * equal.low, 100 * equal.high, 100 * equal.error)
     pieces = len(set(numbers)) if numbers is not None else blocks_of(int(x.size))
     return Effect(saving, in_pct, max(abs(in_pct.low), abs(in_pct.high)), int(x.size), pieces)
 
 
+def _difference(one: Floats, other: Floats) -> Floats:
+    return 2 * (one - other) / (one + other)
+
+
 def _solved(difference: float) -> float:
-    """The saving in percent of A that a difference relative to the round's mean stands for.
+    """The saving in percent of A that a difference relative to the mean of A and B stands for.
 
-    With b = a·(1 − e) the difference is e / (1 − e/3).
+    With b = a·(1 − e) the difference is 2e / (2 − e).
     """
-    return 100 * difference / (1 + difference / 3) if difference > -3 else -math.inf
-
-
-def at_level(interval: Interval, alpha: float) -> Interval:
-    """The interval at another two-sided level, by its standard error: wider for a smaller ``alpha``."""
-    factor = _normal(1 - alpha / 2) / _normal(0.975)
-    return Interval(
-        interval.value,
-        interval.value - (interval.value - interval.low) * factor,
-        interval.value + (interval.high - interval.value) * factor,
-        interval.error,
-    )
-
-
-def _normal(probability: float) -> float:
-    from statistics import NormalDist
-
-    return NormalDist().inv_cdf(probability)
+    return 200 * difference / (2 + difference) if difference > -2 else -math.inf
 
 
 def chance(interval: Interval, threshold: float) -> float:
