@@ -122,6 +122,7 @@ def _list_rules(form: str) -> int:
                 "name": rule.name,
                 "root_cause": rule.root_cause.value,
                 "confidence": rule.confidence.value,
+                "rewrite": rule.rewrites(),
                 "summary": rule.summary,
             }
             for rule in rules
