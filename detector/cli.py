@@ -43,3 +43,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         # the reader (head, less) has gone: nothing more to say to it, and nothing to flush at exit either
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_ERROR
+    except Exception:
+        import traceback
+
+        traceback.print_exc()  # a fault of ours must not look like findings
+        print("awp-lint: internal error: please report it with the lines above", file=sys.stderr)
+        return EXIT_ERROR

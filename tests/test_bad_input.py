@@ -259,3 +259,17 @@ def test_command_that_never_ends(folder: Path) -> None:
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
     assert len([*ran.messages, *data["summary"]["notes"]]) >= 1
+
+
+def test_a_fault_of_ours_does_not_look_like_findings(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from awp_lint.detector import commands
+    from awp_lint.detector.cli import main
+
+    def broken(*_: object) -> int:
+        raise RuntimeError("oops")
+
+    monkeypatch.setattr(commands, "run", broken)
+    assert main([]) == 2
+    assert "internal error" in capsys.readouterr().err
