@@ -52,9 +52,9 @@ PROGRAMS = (
         "chat",
         "corpus/apps/chat",
         ("--requests", "4", "--max-tokens", "24"),
-        ("--size", "gpu", "--requests", "8", "--max-tokens", "96"),
+        ("--size", "gpu", "--requests", "4", "--max-tokens", "96"),
     ),
-    Program("speech", "corpus/steploops/speech", ("--frames", "24"), ("--size", "gpu", "--frames", "80")),
+    Program("speech", "corpus/steploops/speech", ("--frames", "24"), ("--size", "gpu", "--frames", "60")),
     Program("denoise", "corpus/steploops/denoise", ("--steps", "8"), ("--size", "gpu", "--steps", "40")),
     Program("stream", "corpus/steploops/stream", ("--seconds", "2.1"), ("--size", "gpu", "--seconds", "12.1")),
 )
@@ -169,11 +169,17 @@ def _instrument(mode: str) -> dict[str, int]:
     return counts
 
 
-def compare(program: Program, arguments: tuple[str, ...], folder: Path, pairs: int, modes: tuple[str, ...]) -> bool:
+def compare(
+    program: Program,
+    arguments: tuple[str, ...],
+    folder: Path,
+    workers: dict[str, Worker],
+    pairs: int,
+    modes: tuple[str, ...],
+) -> bool:
     """Print what came out for one program; whether all checksums agree."""
     before, after, said = patched_copy(program, folder, command_line)
     print(f"{program.name}: {said}; {' '.join(arguments)}")
-    workers = {"before": Worker(), "after": Worker()}
     folders = {"before": before, "after": after}
     times: dict[str, list[float]] = {"before": [], "after": []}
     sums: set[str] = set()
@@ -198,8 +204,6 @@ def compare(program: Program, arguments: tuple[str, ...], folder: Path, pairs: i
         result = workers["after"].run(after, arguments, mode)
         sums.add(result["checksum"])
         print(f"  {mode}: {result['captures']} captures, {result['replays']} replays, {result['failed']} failed")
-    for worker in workers.values():
-        worker.stop()
     equal = len(sums) == 1
     print(f"  checksums {'equal' if equal else 'DIFFER'}: {' '.join(sorted(sums))}")
     return equal
@@ -227,11 +231,14 @@ def main() -> int:
     print(f"torch {torch.__version__}, {device}, {platform.machine()}, {os.cpu_count()} cores")
     folder = Path(options.keep or tempfile.mkdtemp())
     modes = ("failing",) if options.size == "gpu" else ("static", "failing")
+    workers = {"before": Worker(), "after": Worker()}
     equal = [
-        compare(program, getattr(program, options.size), folder, options.pairs, modes)
+        compare(program, getattr(program, options.size), folder, workers, options.pairs, modes)
         for program in PROGRAMS
         if options.only in (None, program.name)
     ]
+    for worker in workers.values():
+        worker.stop()
     if not options.keep:
         shutil.rmtree(folder)
     return 0 if all(equal) else 1

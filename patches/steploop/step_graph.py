@@ -250,7 +250,7 @@ def _modes(step: Callable[..., Any]) -> tuple[Any, ...]:
     """Switches outside of the arguments that change what a step does."""
     module = getattr(step, "__self__", step)
     stream = torch.cuda.current_stream().cuda_stream if torch.cuda.is_available() else 0
-    autocast = torch.is_autocast_enabled("cuda"), torch.get_autocast_dtype("cuda")
+    autocast = torch.is_autocast_enabled()
     training = getattr(module, "training", False)
     weights = _addresses(module) if isinstance(module, torch.nn.Module) else ()
     return stream, torch.is_inference_mode_enabled(), autocast, training, weights
