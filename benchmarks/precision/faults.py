@@ -22,13 +22,13 @@ class Faults:
     same: tuple[str, ...] = ()  # rules whose findings on the same lines name the same fault
 
 
-def _snippets(text: str) -> tuple[str, ...]:
+def snippets(text: str) -> tuple[str, ...]:
     """Snippets parted by lines of dashes."""
     return tuple(dedent(part).strip("\n") for part in dedent(text).split("---\n") if part.strip())
 
 
 def _faults(rule: str, kind: str, bad: str, good: str, same: tuple[str, ...] = ()) -> Faults:
-    return Faults(rule, kind, _snippets(bad), _snippets(good), same)
+    return Faults(rule, kind, snippets(bad), snippets(good), same)
 
 
 SYNC = (
@@ -291,13 +291,13 @@ SYNC = (
         "layer",
         """
         peak_{u} = {x}.abs().max()
-        for round_{u} in range(4):
-            {x} = {x} * (1.0 - 1e-6 * peak_{u}.item())
+        for part_{u} in {x}.unbind(0):
+            {x} = {x} + part_{u}.mean() * (1e-6 * peak_{u}.item())
         ---
         count_{u} = ({x} > 0).sum()
         sum_{u} = {x} * 0
-        for round_{u} in range(3):
-            sum_{u} = sum_{u} + {x} / (1.0 + float(count_{u}))
+        for part_{u} in {x}.split(2, dim=0):
+            sum_{u} = sum_{u} + part_{u}.mean() / (1.0 + float(count_{u}))
         {x} = sum_{u}
         ---
         widest_{u} = {x}.argmax(dim=-1).max()
@@ -306,16 +306,16 @@ SYNC = (
         """,
         """
         width_{u} = {x}.shape[-1]
-        for round_{u} in range(4):
-            {x} = {x} * (1.0 - 1e-9 * float(width_{u}))
+        for part_{u} in {x}.split(2, dim=0):
+            {x} = {x} + part_{u}.mean() * (1e-9 * float(width_{u}))
         ---
         scale_{u} = 0.5
-        for round_{u} in range(3):
-            {x} = {x} * float(scale_{u} + 0.5)
+        for part_{u} in {x}.chunk(2, dim=-1):
+            {x} = {x} + part_{u}.mean() * float(scale_{u} + 0.5)
         ---
         peak_{u} = {x}.abs().max()
-        for round_{u} in range(4):
-            {x} = {x} / (1.0 + 1e-6 * peak_{u})
+        for part_{u} in {x}.chunk(2, dim=-1):
+            {x} = {x} + part_{u}.mean() / (1.0 + 1e-6 * peak_{u})
         """,
     ),
     _faults(
@@ -323,7 +323,7 @@ SYNC = (
         "class",
         """
         @torch.no_grad()
-        def greedy_{u}(self, input_ids: torch.LongTensor, max_new_tokens: int, eos_token_id: int):
+        def generate_greedy_{u}(self, input_ids: torch.LongTensor, max_new_tokens: int, eos_token_id: int):
             done = torch.zeros(input_ids.shape[0], dtype=torch.bool, device=input_ids.device)
             cache = None
             for _ in range(max_new_tokens):
@@ -337,7 +337,7 @@ SYNC = (
             return input_ids
         ---
         @torch.inference_mode()
-        def sample_{u}(self, input_ids: torch.LongTensor, max_new_tokens: int, eos_token_id: int):
+        def generate_sample_{u}(self, input_ids: torch.LongTensor, max_new_tokens: int, eos_token_id: int):
             unfinished = input_ids.new_ones(input_ids.shape[0])
             cache, step = None, input_ids
             for _ in range(max_new_tokens):
@@ -351,7 +351,7 @@ SYNC = (
         """,
         """
         @torch.no_grad()
-        def greedy_{u}(self, input_ids: torch.LongTensor, max_new_tokens: int, eos_token_id: int):
+        def generate_greedy_{u}(self, input_ids: torch.LongTensor, max_new_tokens: int, eos_token_id: int):
             cache, step, tokens = None, input_ids, []
             for index in range(max_new_tokens):
                 out = self(step, past_key_values=cache, use_cache=True)
@@ -363,7 +363,7 @@ SYNC = (
             return tokens
         ---
         @torch.no_grad()
-        def fixed_{u}(self, input_ids: torch.LongTensor, max_new_tokens: int):
+        def generate_fixed_{u}(self, input_ids: torch.LongTensor, max_new_tokens: int):
             cache, step, tokens = None, input_ids, []
             while len(tokens) < max_new_tokens:
                 out = self(step, past_key_values=cache, use_cache=True)
@@ -414,7 +414,7 @@ SYNC = (
         "class",
         """
         @torch.inference_mode()
-        def sample_{u}(self, input_ids: torch.LongTensor, max_new_tokens: int):
+        def generate_sample_{u}(self, input_ids: torch.LongTensor, max_new_tokens: int):
             cache, step = None, input_ids
             for _ in range(max_new_tokens):
                 out = self(step, past_key_values=cache, use_cache=True)
@@ -425,7 +425,7 @@ SYNC = (
             return step
         ---
         @torch.no_grad()
-        def topk_{u}(self, input_ids: torch.LongTensor, max_new_tokens: int, k: int = 50):
+        def generate_topk_{u}(self, input_ids: torch.LongTensor, max_new_tokens: int, k: int = 50):
             cache, step = None, input_ids
             for _ in range(max_new_tokens):
                 out = self(step, past_key_values=cache, use_cache=True)
@@ -437,7 +437,7 @@ SYNC = (
         """,
         """
         @torch.inference_mode()
-        def sample_{u}(self, input_ids: torch.LongTensor, max_new_tokens: int):
+        def generate_sample_{u}(self, input_ids: torch.LongTensor, max_new_tokens: int):
             cache, step = None, input_ids
             for _ in range(max_new_tokens):
                 out = self(step, past_key_values=cache, use_cache=True)
@@ -446,7 +446,7 @@ SYNC = (
             return step
         ---
         @torch.no_grad()
-        def topk_{u}(self, input_ids: torch.LongTensor, max_new_tokens: int, k: int = 50):
+        def generate_topk_{u}(self, input_ids: torch.LongTensor, max_new_tokens: int, k: int = 50):
             cache, step = None, input_ids
             for _ in range(max_new_tokens):
                 out = self(step, past_key_values=cache, use_cache=True)
@@ -633,7 +633,8 @@ ATTENTION = (
         past_value_{u} = torch.cat((self.value_cache, value_{u}), dim=-2)
         self.value_cache = past_value_{u}
         ---
-        self.k_cache = torch.cat([self.k_cache, {x}], dim=1)
+        k_{u} = {x}.unsqueeze(1)
+        self.k_cache = torch.cat([self.k_cache, k_{u}], dim=1)
         """,
         """
         self.key_cache[:, : {x}.shape[1]] = {x}
@@ -650,7 +651,7 @@ ATTENTION = (
         "class",
         """
         @torch.inference_mode()
-        def answer_{u}(self, input_ids: torch.LongTensor):
+        def generate_answer_{u}(self, input_ids: torch.LongTensor):
             return self.generate(input_ids, max_new_tokens=128, use_cache=False)
         ---
         @torch.no_grad()
@@ -664,7 +665,7 @@ ATTENTION = (
         """,
         """
         @torch.inference_mode()
-        def answer_{u}(self, input_ids: torch.LongTensor):
+        def generate_answer_{u}(self, input_ids: torch.LongTensor):
             return self.generate(input_ids, max_new_tokens=128)
         ---
         @torch.inference_mode()
@@ -701,7 +702,7 @@ ATTENTION = (
         "class",
         """
         @torch.inference_mode()
-        def extend_{u}(self, input_ids: torch.LongTensor, max_new_tokens: int):
+        def generate_extend_{u}(self, input_ids: torch.LongTensor, max_new_tokens: int):
             for _ in range(max_new_tokens):
                 logits = self(input_ids).logits
                 token = logits[:, -1].argmax(-1, keepdim=True)
@@ -709,7 +710,7 @@ ATTENTION = (
             return input_ids
         ---
         @torch.no_grad()
-        def continue_{u}(self, input_ids: torch.LongTensor, max_new_tokens: int):
+        def generate_continue_{u}(self, input_ids: torch.LongTensor, max_new_tokens: int):
             for _ in range(max_new_tokens):
                 out = self(input_ids=input_ids)
                 input_ids = torch.cat((input_ids, out.logits[:, -1:].argmax(-1)), dim=1)
@@ -717,7 +718,7 @@ ATTENTION = (
         """,
         """
         @torch.inference_mode()
-        def extend_{u}(self, input_ids: torch.LongTensor, max_new_tokens: int):
+        def generate_extend_{u}(self, input_ids: torch.LongTensor, max_new_tokens: int):
             cache, step = None, input_ids
             for _ in range(max_new_tokens):
                 out = self(step, past_key_values=cache, use_cache=True)

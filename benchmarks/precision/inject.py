@@ -2,11 +2,11 @@
 
     python benchmarks/precision/inject.py FOLDER [AWP101 AWP5 ...] [--sites 100] [--seed 7] [--show] [--save NAME]
 
-FOLDER is the unpacked ``transformers`` package. Functions and classes are drawn by the seed from its model files; each
-gets one snippet of ``faults.py`` (faults and look-alikes in turn, the spellings in turn), the changed files are copied
-to a package of their own and scanned once, all rules on, at the default level. A fault counts as found where its rule
-(alone, or absorbed by another one's finding) has a finding on its lines; a look-alike is a false alarm of its rule if it
-has one there, and the last column counts those on which any other rule has one.
+FOLDER is the unpacked ``transformers`` package. Functions and classes are drawn by the seed from its model files (those
+of at most 1,000 lines); each gets up to three snippets of ``faults.py``, faults and look-alikes with their spellings in
+turn. The changed files are copied to a package of their own and scanned once, all rules on, at the default level. A
+fault counts as found where its rule (alone, or absorbed by another one's finding) has a finding on its lines; a
+look-alike is a false alarm of its rule if it has one there. The last column counts those on which another rule has one.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from textwrap import indent
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from faults import ALL, Faults
+from faults_rest import REST
 
 from awp_lint.detector.config import Settings
 from awp_lint.detector.finding import Finding
@@ -48,12 +49,17 @@ _log = _logging.getLogger(__name__)
 _LAYERS = re.compile(
     r"(Layer|Attention|SelfAttention|Mlp|MLP|Block|RMSNorm|LayerNorm|FeedForward|FFN|Experts|MoE|SelfOutput|Intermediate)$"
 )
+#: Decorators of classes whose ``forward`` is replaced by a faster implementation where there is one.
+_SWAPPED = re.compile(r"use_\w+_implementation|use_kernel")
 #: Files of the package that every model leans on: bases, caches, masks, outputs, generation.
 _SHARED = (
     "modeling_layers.py", "modeling_utils.py", "modeling_outputs.py", "cache_utils.py", "masking_utils.py",
     "activations.py", "generation/utils.py", "generation/logits_process.py", "generation/stopping_criteria.py",
 )  # fmt: skip
-_SITES_A_FILE = {"layer": 6, "class": 2, "module": 1}
+#: How many snippets one file takes at most, by kind, and one function: each of another rule or spelling.
+_SNIPPETS_A_FILE = {"layer": 18, "class": 6, "module": 8}
+_SNIPPETS_A_SITE = 3
+_MOST_LINES = 1000  # of a file: a scan costs by the line
 
 
 @dataclass(frozen=True)
@@ -87,6 +93,8 @@ def sites(root: Path) -> dict[str, list[Site]]:
         if re.search(r"modeling_(flax|tf)_", path.name):
             continue
         text = path.read_text(encoding="utf-8")
+        if text.count("\n") > _MOST_LINES:
+            continue
         name = path.relative_to(root).as_posix()
         tree = ast.parse(text)
         per_file: dict[str, list[Site]] = defaultdict(list)
@@ -97,14 +105,17 @@ def sites(root: Path) -> dict[str, list[Site]]:
         per_file["module"].append(Site(name, "module", text.count("\n") + 2, 0))
         for kind, listed in per_file.items():
             random.Random(name).shuffle(listed)
-            found[kind] += listed[: _SITES_A_FILE[kind]]
+            most = _SNIPPETS_A_FILE[kind]
+            slots = _SNIPPETS_A_SITE if kind == "layer" else most
+            found[kind] += (listed[: most // slots or 1] * slots)[:most]
     return found
 
 
 def _in_class(node: ast.ClassDef, name: str) -> Iterator[Site]:
     if any("GenerationMixin" in ast.unparse(base) for base in node.bases) and node.end_lineno is not None:
         yield Site(name, "class", node.end_lineno + 1, node.body[0].col_offset)
-    if not _LAYERS.search(node.name):
+    swapped = any(_SWAPPED.search(ast.unparse(decorator)) for decorator in node.decorator_list)
+    if swapped or not _LAYERS.search(node.name):
         return
     for method in node.body:
         if not isinstance(method, ast.FunctionDef) or method.name != "forward":
@@ -127,22 +138,32 @@ def plant(faults: Sequence[Faults], available: dict[str, list[Site]], count: int
     """Draw sites for the faults and look-alikes of each rule, each site once."""
     drawn = random.Random(seed)
     free = {kind: list(listed) for kind, listed in available.items()}
-    for listed in free.values():
-        listed.sort(key=lambda site: (site.file, site.line))
     files = sorted({site.file for listed in free.values() for site in listed})
     drawn.shuffle(files)
     order = {name: number for number, name in enumerate(files)}
     for listed in free.values():
-        listed.sort(key=lambda site: order[site.file])  # few files, all their sites
+        listed.sort(key=lambda site: order[site.file])  # few files, all their sites (a stable sort)
     planted: list[Planted] = []
     for one in faults:
+        taken: set[tuple[str, int]] = set()  # functions that hold a snippet of the rule already
         for fault, snippets in ((True, one.bad), (False, one.good)):
-            for number in range(min(count, len(free[one.kind]))):
-                site = free[one.kind].pop(0)
+            for number in range(count):
+                site = _next(free[one.kind], taken if one.kind == "layer" else set())
+                if site is None:
+                    break
                 spelling = number % len(snippets)
                 text = snippets[spelling].format(x=site.tensor, u=f"{one.rule.lower()}{number}")
                 planted.append(Planted(site, one.rule, text, fault, spelling))
     return planted
+
+
+def _next(free: list[Site], taken: set[tuple[str, int]]) -> Site | None:
+    """Take the first site whose function is not among those taken."""
+    for index, site in enumerate(free):
+        if (site.file, site.line) not in taken:
+            taken.add((site.file, site.line))
+            return free.pop(index)
+    return None
 
 
 def write(root: Path, target: Path, planted: Sequence[Planted]) -> list[Planted]:
@@ -246,10 +267,9 @@ def measure(
                     spellings[p.spelling].append(p)
                 for spelling, some in sorted(spellings.items()):
                     first = some[0]
-                    said = ", ".join(sorted({f.rule for p in some for f in on(p, findings)}))
-                    print(
-                        f"  {one.rule} {label} spelling {spelling}: {len(some)} ({said}), {first.site.file}:{first.first}"
-                    )
+                    said = " ".join(sorted({f.rule for p in some for f in on(p, findings)}))
+                    where = f"{first.site.file}:{first.first}"
+                    print(f"  {one.rule} {label} spelling {spelling}: {len(some)} ({said}), {where}")
         print(rows[-1], flush=True)
     return rows
 
@@ -261,11 +281,11 @@ def main() -> None:
     parser.add_argument("rules", nargs="*", default=["AWP"])
     parser.add_argument("--sites", type=int, default=100)
     parser.add_argument("--seed", type=int, default=7)
-    parser.add_argument("--together", type=int, default=3, help="rules a scan")
+    parser.add_argument("--together", type=int, default=10, help="rules a scan")
     parser.add_argument("--show", action="store_true")
     parser.add_argument("--save", type=Path)
     arguments = parser.parse_args()
-    chosen = [one for one in ALL if one.rule.startswith(tuple(arguments.rules))]
+    chosen = [one for one in (*ALL, *REST) if one.rule.startswith(tuple(arguments.rules))]
     available = sites(arguments.folder)
     print("rule    faults found              look-alikes false alarms       others")
     rows: list[str] = []
