@@ -123,7 +123,9 @@ def serve() -> int:
             program.main()
         checksum = _CHECKSUM.search(out.getvalue())
         times = _TIME.findall(err.getvalue().strip().split("\n")[-1])
-        print(json.dumps({"checksum": checksum and checksum[1], "ms": float(times[0]), **counts}), flush=True)
+        said = [text for text in err.getvalue().split("\n") if "not captured" in text]
+        result = {"checksum": checksum and checksum[1], "ms": float(times[0]), "said": said, **counts}
+        print(json.dumps(result), flush=True)
     return 0
 
 
@@ -198,7 +200,7 @@ def compare(
     print(
         f"  before {statistics.median(times['before']):.2f} ms a step, after {statistics.median(times['after']):.2f}: "
         f"x{statistics.median(ratios):.2f} [{low:.2f}, {high:.2f}] over {pairs} pairs; "
-        f"{counts['captures']} captures, {counts['replays']} replays"
+        f"{counts['captures']} captures, {counts['replays']} replays {' '.join(counts['said'])}".rstrip()
     )
     for mode in modes:
         result = workers["after"].run(after, arguments, mode)

@@ -109,7 +109,9 @@ class StepGraphs:
                 except CaptureFailed as error:
                     self._failed = True
                     self._entries.clear()
-                    logger.warning("the step is not captured, it runs as before: %s", error.__cause__ or error)
+                    cause = error.__cause__ or error
+                    cause = cause.__context__ or cause  # what went wrong first: the end of a capture fails as well
+                    logger.warning("the step is not captured, it runs as before: %s", cause)
         args, kwargs = tree_unflatten([_number(leaf) for leaf in leaves], spec)
         return self._step()(*args, **kwargs)
 
@@ -161,8 +163,15 @@ class _Entry:
 def record(run: Callable[[], Any]) -> tuple[Callable[[], None], Any]:
     """Capture a function; returns what replays it and the static results."""
     graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph, pool=_pool(), capture_error_mode="thread_local"):
-        result = run()
+    generator = torch.cuda.default_generators[torch.cuda.current_device()]
+    state = generator.clone_state() if hasattr(generator, "clone_state") else None
+    try:
+        with torch.cuda.graph(graph, pool=_pool(), capture_error_mode="thread_local"):
+            result = run()
+    except BaseException:
+        if state is not None:  # a capture that failed leaves it in a state in which nothing can be drawn
+            generator.graphsafe_set_state(state)
+        raise
     return graph.replay, result
 
 
