@@ -48,15 +48,15 @@ class Program:
 
 
 PROGRAMS = (
+    Program("speech", "corpus/steploops/speech", ("--frames", "24"), ("--size", "gpu", "--frames", "60")),
+    Program("denoise", "corpus/steploops/denoise", ("--steps", "8"), ("--size", "gpu", "--steps", "40")),
+    Program("stream", "corpus/steploops/stream", ("--seconds", "2.1"), ("--size", "gpu", "--seconds", "12.1")),
     Program(
         "chat",
         "corpus/apps/chat",
         ("--requests", "4", "--max-tokens", "24"),
         ("--size", "gpu", "--requests", "4", "--max-tokens", "96"),
     ),
-    Program("speech", "corpus/steploops/speech", ("--frames", "24"), ("--size", "gpu", "--frames", "60")),
-    Program("denoise", "corpus/steploops/denoise", ("--steps", "8"), ("--size", "gpu", "--steps", "40")),
-    Program("stream", "corpus/steploops/stream", ("--seconds", "2.1"), ("--size", "gpu", "--seconds", "12.1")),
 )
 
 
