@@ -116,7 +116,7 @@ def child(folder: Path, blocks: int, device: str | None) -> None:
 
 def thin(agent: Any, length: list[float]) -> int:
     """Thin out the marks as the schedule does, for what a step of ``marked`` records. Every how many steps."""
-    from awp_lint.detector.profiling.agent.budget import Thin, event_ns, thinned
+    from awp_lint.detector.profiling.agent.budget import Thin, event_ns, run_length, thinned
 
     marks = sorted(agent.state.armed)
     loop = next(mark.number for found in agent.plan.by_path.values() for mark in found if mark.unit)
@@ -126,7 +126,9 @@ def thin(agent: Any, length: list[float]) -> int:
     heavy, every = thinned(events, 1, step, event_ns(agent.state.marks_ring()))
     if heavy:
         chosen = frozenset(marks) if agent.backend.switches_all else heavy
-        agent.state.thin = Thin(chosen, every, loop, agent.backend.switch)
+        run = run_length(agent.backend.switch_ns(chosen), every, 1e9 * step)
+        agent.state.thin = Thin(chosen, every, loop, agent.backend.switch, run)
+        return every * run
     return every
 
 

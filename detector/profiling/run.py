@@ -156,7 +156,7 @@ def analyse(
 def _analyse(
     session: Session, findings: Sequence[Finding], telemetry: Mapping[str, Any] | None, load: Callable[[str], Trace]
 ) -> ProfileOutcome:
-    from awp_lint.detector.profiling import costs, diagnosis, evidence, extras, units, verdicts
+    from awp_lint.detector.profiling import costs, counts, diagnosis, evidence, extras, units, verdicts
 
     started = time.monotonic()
     kind = units.unit_kind(session)
@@ -181,6 +181,8 @@ def _analyse(
     profile = diagnosis.profile_object(session, processes, kind, telemetry)
     profile["overhead"]["tool_s"] = (profile["overhead"]["tool_s"] or 0.0) + time.monotonic() - started
     profile["load"] = session.load
+    busiest = max(processes, key=lambda entry: int(entry[1].table.seen.sum()), default=None)
+    profile["counts"] = counts.counts(busiest[0], kind, load) if busiest is not None else None
     profile["joint_saving"] = verdicts.joint_saving(findings, judged, measured)
     extra = extras.extra_findings(processes, findings, kind)
     notes = [*_notes(session), *extras.device_notes(telemetry)]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from programs import plan_of, pythons
 
-from awp_lint.detector.profiling.agent.budget import BUDGET, Thin, share, thinned
+from awp_lint.detector.profiling.agent.budget import BUDGET, Thin, run_length, share, thinned
 from awp_lint.detector.profiling.launch import RunOptions, run_profiled
 from awp_lint.detector.profiling.reader import pair
 from awp_lint.detector.profiling.session import WindowKind
@@ -54,6 +54,24 @@ def test_units_in_turn() -> None:
     thin.end(85)
     assert thin.stretches == [(10, 20), (40, 50), (70, 85)]
     assert switched == [True, False, True, False, True]
+
+
+def test_units_in_runs() -> None:
+    switched: list[bool] = []
+    thin = Thin(frozenset({4}), 2, pace=9, switch=lambda: switched.append(thin.on), run=2)
+    thin.begin()
+    for now in range(10, 80, 10):
+        thin.unit((9,), now)
+    thin.end(85)
+    assert thin.stretches == [(10, 20), (20, 30), (50, 60), (60, 70)]
+    assert switched == [True, False, True, False]
+
+
+def test_length_of_a_run() -> None:
+    # A switch of 2.5 ms among units of 10 ms, one turn in 5: 10 units a turn make it a quarter of one percent.
+    assert run_length(2.5e6, 5, 10e6) == 20
+    assert run_length(1_000, 5, 10e6) == 1
+    assert run_length(1e12, 5, 10e6) == 50
 
 
 def test_a_pair_does_not_span_stretches() -> None:

@@ -82,3 +82,19 @@ def test_count_and_time(process: ProcessSession, entry: tuple[str, str, str | No
     spent = milliseconds(process)[text]
     assert spent >= found * least
     assert spent <= found * (least + 6) + 60  # generous: a shared machine
+
+
+@pytest.mark.parametrize("version", pythons())
+def test_a_long_loop_ticks_once_an_iteration(version: str, tmp_path: Path) -> None:
+    """Its jumps need a longer encoding, by which the end of the loop must not look like one more iteration."""
+    path = tmp_path / "long.py"
+    body = "".join(f"        total = total + n * {number} - i\n" for number in range(200))
+    path.write_text(
+        f"def work(n):\n    total = 0\n    for i in range(n):\n{body}    return total\n\n\nwork(5)\nwork(3)\n"
+    )
+    plan = plan_of(path, [("loop", "for i in range(n)", "step")])
+    folder = tmp_path / "session"
+    folder.mkdir()
+    session = run_profiled([pythons()[version], str(path)], plan, RunOptions(directory=str(folder), whole=True))
+    (window,) = session.processes[0].windows
+    assert len(window.ticks) == 8

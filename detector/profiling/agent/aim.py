@@ -30,6 +30,10 @@ class Aim:
         closed = Counter(code >> 1 for code in codes if code != BREAK and not code & 1)
         self._shown.update(opened & closed)
 
+    def forget(self, marks: Iterable[int]) -> None:
+        """They were waited for and did not come."""
+        self._seen.difference_update(marks)
+
     def wanted(self, units: Iterable[int]) -> frozenset[int]:
         """Marks that run in marks-only windows and have not been shown often enough; those of units never need it."""
         return frozenset(mark for mark in self._seen - set(units) if self._shown[mark] < SLICES)

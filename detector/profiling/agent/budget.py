@@ -18,14 +18,19 @@ from awp_lint.detector.profiling.agent.ring import BREAK, Ring
 BUDGET = 0.01  # of a unit's time
 _DISPATCH = 1.5  # an event with its way to us, in writes of a record
 _MOST = 1000
+_LONGEST = 50  # units in a row
 
 
 class Thin:
-    """Marks that are recorded in one unit of ``every``. ``stretches``: when they were, as ``(start_ns, end_ns)``."""
+    """Marks that are recorded in one unit of ``every``, ``run`` units at a time, since switching has its price.
 
-    def __init__(self, marks: frozenset[int], every: int, pace: int, switch: Callable[[], None]) -> None:
+    ``stretches``: when they were, as ``(start_ns, end_ns)``.
+    """
+
+    def __init__(self, marks: frozenset[int], every: int, pace: int, switch: Callable[[], None], run: int = 1) -> None:
         self.marks = marks
         self.every = every
+        self.run = run
         self.pace = pace  # the mark that counts the units
         self.on = False
         self.stretches: list[tuple[int, int]] = []
@@ -52,7 +57,7 @@ class Thin:
         """A unit begins, in the program's thread."""
         if self.pace not in marks:
             return
-        turn = self._count % self.every == 0
+        turn = self._count // self.run % self.every == 0
         self._count += 1
         if self.on:
             self.stretches.append((self._began, now))
@@ -60,6 +65,11 @@ class Thin:
         if turn is not self.on:
             self.on = turn
             self._switch()
+
+
+def run_length(switch_ns: float, every: int, unit_ns: float) -> int:
+    """How many units are recorded at a time, so that switching keeps within a quarter of the budget."""
+    return min(max(1, math.ceil(switch_ns / (BUDGET / 4 * every * max(unit_ns, 1.0)))), _LONGEST)
 
 
 def event_ns(ring: Ring) -> float:

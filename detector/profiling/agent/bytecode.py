@@ -226,4 +226,6 @@ class Analysis:
         if head is None:
             return ()
         ins = self.by_offset[head]
+        while ins.name == "EXTENDED_ARG":  # of the header of a long loop
+            ins = self.by_offset[ins.end]
         return (ins.end,) if ins.name == "FOR_ITER" else (head,)

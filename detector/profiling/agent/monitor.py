@@ -74,6 +74,9 @@ def _opens(codes: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(code >> 1 for code in codes if code & 1)
 
 
+_DISABLE_NS = 500.0  # an instruction that passes by once and disables itself
+
+
 class Monitor:
     """The back end. ``on`` and ``off`` switch the recording of marks; ticks and first executions are always noted."""
 
@@ -161,12 +164,23 @@ class Monitor:
         (self.on if self.recording else self.off)()
 
     def switch(self) -> None:
-        """Heavy marks are to be recorded from here on, or no longer."""
+        """Heavy marks are to be recorded from here on, or no longer.
+
+        To stop is cheap: their places are disabled one by one as the program comes to them. To begin again has every
+        instruction of the function pass by once.
+        """
         thin = self.state.thin
-        for site in list(self.sites.values()):
-            if thin is not None and not thin.marks.isdisjoint(site.marks):
-                self.usual.pop(id(site.code), None)
+        for site in self._heavy(thin.marks) if thin is not None else ():
+            self.usual.pop(id(site.code), None)
+            if thin is not None and thin.on:
                 self._arm(site)
+
+    def switch_ns(self, marks: frozenset[int]) -> float:
+        """What it costs to begin with these marks again, about."""
+        return _DISABLE_NS * sum(len(site.code.co_code) // 2 for site in self._heavy(marks))
+
+    def _heavy(self, marks: frozenset[int]) -> list[Site]:
+        return [site for site in list(self.sites.values()) if not marks.isdisjoint(site.marks)]
 
     def knock(self) -> None:
         """Have the calls of torch modules pass by once more: safe points of a program that runs no mark."""

@@ -1,9 +1,10 @@
 """When which window is open, decided in one thread of the agent.
 
-The windows follow each other in the running program: baseline, marks only, trace with marks, baseline again; then the
-same once more with longer windows, until the run or the time for it ends. The first round is short, so that a program
-of a few seconds gets one. A window is held until enough units have begun in it, judged by the units' ticks; without
-any unit it is held by time. Everything is written down as it happens, so that a run cut short leaves what it had.
+The windows follow each other in the running program: baseline, marks only, trace with marks, baseline again, which
+opens the next round too; on with longer windows, until the run or the time for it ends. The first round is short, so
+that a program of a few seconds gets one. A window is held until enough units have begun in it, judged by the units'
+ticks; without any unit it is held by time. Everything is written down as it happens, so that a run cut short leaves
+what it had.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from time import perf_counter, perf_counter_ns, time_ns
 from typing import Any, Callable
 
 from awp_lint.detector.profiling.agent.aim import Aim
-from awp_lint.detector.profiling.agent.budget import BUDGET, Thin, event_ns, share, thinned
+from awp_lint.detector.profiling.agent.budget import BUDGET, Thin, event_ns, run_length, share, thinned
 from awp_lint.detector.profiling.agent.errand import Errand
 from awp_lint.detector.profiling.agent.files import Record
 from awp_lint.detector.profiling.agent.life import here
@@ -32,10 +33,10 @@ from awp_lint.detector.profiling.agent.warmth import Warmth, work
 _EVENTS = 20_000  # a slice's bound: stop and export hold the GIL, some 0.2 s for as many
 _BYTES_PER_EVENT = 350  # of exported JSON
 _PIECE = 0.25  # s; how often a closing request is looked for
-_ROUNDS = 6
-_SLICES = 3  # traces in a round from the second on
+_ROUNDS = 8
 _AIMED = 4  # slices in a round that wait for marks which run now and then ...
 _AIMING = 10.0  # s, ... and how long they may take together
+_LONGEST = 2.0  # s of a window, unless that is no three requests
 _REST = 1.0  # s after slices: the program goes on being slower for about as long (H200, torch 2.11)
 _PATIENCE = 2.0  # s without a safe point until torch's modules are asked for one too
 
@@ -214,9 +215,10 @@ class Schedule:
                 steps[self._at]()
                 self._at += 1
             self._number, self._at = self._number + 1, 0
+        self._plain(_LONGEST, True)
 
     def _round(self, number: int, deadline: float) -> list[Callable[[], None]]:
-        length = min(0.25 * 2**number, 2.0)
+        length = min(0.25 * 2**number, _LONGEST)
         requests = number > 0
 
         def plain() -> None:
@@ -229,9 +231,10 @@ class Schedule:
             if not self._slices or perf_counter() <= deadline:
                 self._trace(2 * length)
 
+        # The baseline that closes a round opens the next: the nearer two are, the less has the host drifted between.
         if not number:
             return [plain, marks, trace, trace, plain]
-        return [plain, marks, *[trace] * _SLICES, self._aimed, self._rest, plain]
+        return [plain, marks, trace, self._aimed, self._rest]
 
     def _rest(self) -> None:
         end = perf_counter() + _REST
@@ -281,7 +284,10 @@ class Schedule:
         thin = self.state.thin.marks if self.state.thin else frozenset()
         for _ in range(_AIMED):
             wanted = self.aim.wanted(self.pace.kinds()) - thin
-            if not wanted or torch_module() is None or not self._aimed_slice(wanted, end):
+            if not wanted or torch_module() is None:
+                return
+            if not self._aimed_slice(wanted, end):
+                self.aim.forget(wanted)  # it will hardly come later
                 return
 
     def _aimed_slice(self, marks: frozenset[int], end: float) -> bool:
@@ -563,7 +569,8 @@ class Schedule:
                 steps = [mark for mark, ticks in passed.items() if ticks and kinds.get(mark) != "request"]
                 pace = max(steps or passed, key=lambda mark: passed[mark])
                 marks = frozenset(self.state.armed) if self.backend.switches_all else heavy
-                self.state.thin = Thin(marks, every, pace, self.backend.switch)
+                run = run_length(self.backend.switch_ns(marks), every, 1e9 * seconds / units)
+                self.state.thin = Thin(marks, every, pace, self.backend.switch, run)
                 facts["every"] = every
         elif taken > BUDGET:
             self.record.error("recording takes %.1f %% of the run's time, and no unit is known" % (100 * taken))
