@@ -55,15 +55,15 @@ class ScanResult:
 def files_to_scan(paths: Sequence[str], settings: Settings, cwd: str | None = None) -> tuple[list[str], list[Problem]]:
     """The shown paths of the files that a scan would take, and what is wrong with ``paths``."""
     found, problems = find_files(paths, settings, cwd or os.getcwd())
-    kept, _ = read_all([file for file in found if file.kind is not Kind.PYTHON], _config_words())
+    kept, _ = read_all([file for file in found if file.kind is not Kind.PYTHON], _may_matter)
     wanted = {file.found.path for file in kept}
     return [file.path for file in found if file.kind is Kind.PYTHON or file.path in wanted], problems
 
 
-def _config_words() -> tuple[bytes, ...]:
-    from awp_lint.rules.serving.configfiles.screening import WORDS
+def _may_matter(raw: bytes) -> bool:
+    from awp_lint.rules.serving.configfiles.screening import may_matter
 
-    return WORDS
+    return may_matter(raw)
 
 
 def scan(
@@ -72,7 +72,7 @@ def scan(
     """Scan files and folders. Never raises for what is in them; ``progress`` gets (done, total) files."""
     started = time.monotonic()
     found, problems = find_files(paths, settings, cwd or os.getcwd())
-    files, unread = read_all(found, _config_words())
+    files, unread = read_all(found, _may_matter)
     kept = {file.found.path for file in files}
     cache = Cache(settings.cache)
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from awp_lint.detector.finding import Problem
@@ -51,10 +51,12 @@ def content_digest(raw: bytes) -> bytes:
     return hashlib.blake2b(raw, digest_size=20).digest()
 
 
-def read_all(found: Sequence[FoundFile], config_words: Sequence[bytes] = ()) -> tuple[list[ReadFile], list[Problem]]:
+def read_all(
+    found: Sequence[FoundFile], wanted: Callable[[bytes], bool] = lambda raw: True
+) -> tuple[list[ReadFile], list[Problem]]:
     """Read every file once. What cannot be read becomes a problem, fatal where the user named the file.
 
-    Of files that are no Python only those are kept that the user named or that hold one of ``config_words``.
+    Of files that are no Python only those are kept that the user named or whose content is ``wanted``.
     """
     files: list[ReadFile] = []
     problems: list[Problem] = []
@@ -78,7 +80,7 @@ def read_all(found: Sequence[FoundFile], config_words: Sequence[bytes] = ()) -> 
             if file.named or not os.path.islink(file.real):
                 problems.append(Problem(file.path, f"cannot read: {error.strerror or error}", fatal=file.named))
             continue
-        if config and not file.named and not any(word in raw for word in config_words):
+        if config and not file.named and not wanted(raw):
             continue
         if file.named and not config and not file.real.endswith((".py", ".pyi", ".ipynb")) and is_shell(raw):
             file, config = replace(file, kind=Kind.SHELL), True

@@ -18,7 +18,7 @@ def _spellings(name: str) -> tuple[bytes, ...]:
     return plain.encode(), plain.replace("-", "_").encode(), hump.encode()
 
 
-#: Programs that serve, variables that cost, and settings of engines in both spellings.
+#: Programs that serve, variables that cost, and settings of engines in all spellings.
 WORDS: tuple[bytes, ...] = tuple(
     dict.fromkeys((
         *_PROGRAMS,
@@ -26,3 +26,19 @@ WORDS: tuple[bytes, ...] = tuple(
         *(spelling for _, name in sorted(table()) if len(name) > 4 for spelling in _spellings(name)),
     ))
 )  # fmt: skip
+
+
+def _stem(name: str) -> bytes:
+    """What all spellings of a setting share: its longest part, less the letter whose case changes."""
+    return max(name.rpartition(".")[2].split("-"), key=len)[1:].encode()
+
+
+_OTHERS = (*_PROGRAMS, *(name.encode() for name in DEBUG))
+_STEMS = tuple({_stem(name) for _, name in table() if len(name) > 4})
+
+
+def may_matter(raw: bytes) -> bool:
+    """Whether a file holds one of the words."""
+    if any(word in raw for word in _OTHERS):
+        return True
+    return any(stem in raw for stem in _STEMS) and any(word in raw for word in WORDS)
