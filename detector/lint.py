@@ -45,6 +45,16 @@ def lint(options: argparse.Namespace, settings: Settings, command: Sequence[str]
         findings += outcome.extra_findings
         profile, exit_code = outcome.profile, outcome.exit_code
         notes += tuple(outcome.notes)
+    elif options.use_profile is not None:
+        from awp_lint.detector.verification.saved import priced
+
+        known, profile, note = priced(options.use_profile, findings)
+        findings = [dataclasses.replace(f, evidence=known.get(f.id)) for f in findings]
+        notes += (note,)
+    regressed: int | None = None
+    if command is not None and profile is not None and (options.guard or options.save_profile):
+        profile, more, regressed = _kept(options, command, findings, profile)
+        notes += tuple(more)
     from awp_lint.patches.ranking import rank
     from awp_lint.patches.steploop.build import with_step_patches
 
@@ -53,8 +63,8 @@ def lint(options: argparse.Namespace, settings: Settings, command: Sequence[str]
     read = _Sources(result.digests)
     proven: frozenset[str] | None = None
     if options.verify and command is not None:
-        ranked, profile, more, proven = _proven(options, command, ranked, result, read, profile)
-        notes = (*notes, *more)
+        ranked, profile, told, proven = _proven(options, command, ranked, result, read, profile)
+        notes = (*notes, *told)
     if options.fix and proven is None:
         return _fix(options, settings, ranked, problems, result.digests)
     if options.diff:
@@ -81,6 +91,8 @@ def lint(options: argparse.Namespace, settings: Settings, command: Sequence[str]
                 print(f"awp-lint: {note}", file=sys.stderr)
     if options.fix and proven is not None:
         return _fix(options, settings, ranked, problems, result.digests, proven)
+    if regressed is not None and not any(problem.fatal for problem in problems):
+        return EXIT_FINDINGS if regressed else EXIT_CLEAN
     if command is not None and options.propagate_exit and exit_code is not None:
         return exit_code if exit_code >= 0 else 128 - exit_code  # died of a signal: what a shell would say
     return _exit_code(options, report.counted, problems)
@@ -133,6 +145,32 @@ def _measured(
     from awp_lint.detector.profiling.attach import profile_running
 
     return profile_running(findings, result.units, options.attach, _run_options(options))
+
+
+def _kept(
+    options: argparse.Namespace, command: Sequence[str], findings: Sequence[Finding], profile: dict[str, Any]
+) -> tuple[dict[str, Any], list[str], int | None]:
+    """Compare the run with saved ones, and save it: the profile, notes, the number of regressions (None: unasked)."""
+    from awp_lint.detector.reporting.json_report import evidence_dict
+    from awp_lint.detector.verification import saved
+    from awp_lint.detector.verification.guard import guard
+
+    run = saved.run_of(findings, profile, {f.id: evidence_dict(f.evidence) for f in findings})
+    notes: list[str] = []
+    regressed: int | None = None
+    if options.guard is not None:
+        found = guard(saved.load(options.guard)["runs"], run)
+        profile = {**profile, "guard": found.as_dict()}
+        regressed = len(found.regressions)
+        compared = ", ".join(found.compared) or "nothing"
+        notes.append(f"guard ({found.scope}): {regressed} regressions against {options.guard}; compared: {compared}")
+        for regression in found.regressions:
+            notes += [f"guard: {regression.text}", *(f"guard:   {place}" for place in regression.where)]
+        notes += [f"guard: {note}" for note in found.notes]
+    if options.save_profile is not None:
+        count = saved.save(options.save_profile, command, run)
+        notes.append(f"{options.save_profile} holds {count} run{'s' if count > 1 else ''} of this command")
+    return profile, notes, regressed
 
 
 def _proven(

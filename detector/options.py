@@ -182,6 +182,13 @@ def build_parser() -> argparse.ArgumentParser:
         help="prove patches by A/B in the program (launched again for it); with --fix: write only proven ones",
     )
     run.add_argument("--budget", type=_seconds, metavar="S", help="for --verify, in all (default: 180)")
+    run.add_argument("--save-profile", metavar="FILE", help="keep the priced run there, behind earlier runs of it")
+    run.add_argument("--use-profile", metavar="FILE", help="take prices from a saved run instead of running anything")
+    run.add_argument(
+        "--guard",
+        metavar="FILE",
+        help="fail if the run does more a step than the saved ones (counts; on a GPU times too)",
+    )
     run.add_argument("--propagate-exit", action="store_true", help="exit with the profiled command's code")
 
     target = parser.add_argument_group("what the code will run on")
@@ -239,6 +246,20 @@ def check_combinations(options: argparse.Namespace, command: Sequence[str] | Non
         raise UsageError("--trace reads evidence made elsewhere: give it, --profile or --attach")
     if options.verify and command is None:
         raise UsageError("--verify measures patches in a running program: give it --profile CMD")
+    for name in ("save_profile", "guard"):
+        if getattr(options, name) is not None and command is None:
+            raise UsageError(f"--{name.replace('_', '-')} needs a run: give it --profile CMD")
+    if options.use_profile is not None and (
+        command is not None or options.attach is not None or options.trace is not None
+    ):
+        raise UsageError("--use-profile takes prices from a file: give it, --profile, --attach or --trace")
+    for name in ("guard", "use_profile"):
+        if getattr(options, name) is not None:
+            from awp_lint.detector.verification.saved import load
+
+            load(getattr(options, name))
+    if options.guard is not None and (options.fix or options.diff):
+        raise UsageError("--guard reports: it goes with neither --fix nor --diff")
     if options.budget is not None and not options.verify:
         raise UsageError("--budget goes with --verify")
     if command is None:

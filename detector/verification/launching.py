@@ -104,7 +104,7 @@ class Launcher:
         streams = folder / "streams"
         streams.mkdir()
         files = [file for wish in request.wishes for file in wish.trial.files]
-        digests = {file.path: hashlib.sha256(file.before).hexdigest() for file in files}
+        digests = {file.path: hashlib.sha256(file.before).hexdigest() for file in files if not file.created}
         for mark in self.units:
             with contextlib.suppress(OSError):
                 digests.setdefault(mark.path, hashlib.sha256(Path(mark.path).read_bytes()).hexdigest())
@@ -163,6 +163,7 @@ def _file(folder: Path, name: str, file: FileOverlay, units: Sequence[PlannedMar
     placed = moved(own, file.before.decode("utf-8", "replace"), file.after.decode("utf-8", "replace"))
     return {
         "path": file.path,
+        "created": file.created,
         "digest": hashlib.sha256(file.before).hexdigest(),
         "before": f"before-{name}.txt",
         "after": f"after-{name}.txt",

@@ -58,6 +58,7 @@ class FileOverlay:
     before: bytes
     after: bytes
     touched: Touched
+    created: bool = False  # there is no such file yet
 
 
 @dataclass(frozen=True, slots=True)

@@ -296,6 +296,8 @@ class _Prover:
             if len(got) == 3 and not reason:
                 number += 1
                 series.add_processes([got["A"], got["A2"], got["B"]], number)
+                if len({*outputs["A"], *outputs["A2"]}) == 1 and set(outputs["B"]) - set(outputs["A"]):
+                    break  # nothing that is measured could make up for other results
         if equality.verdict is None:
             same = [*outputs["A"], *outputs["A2"]]
             if same and outputs["B"] and not _changes_rounding(trial):

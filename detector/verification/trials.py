@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from awp_lint.detector.finding import Finding, Safety, Verdict
 from awp_lint.detector.profiling.run import module_of
 from awp_lint.detector.project.source import Source
-from awp_lint.detector.verification.overlay import FileOverlay, PatchTrial, touched
-from awp_lint.patches.plan import FilePatch, plan_file
+from awp_lint.detector.verification.overlay import FileOverlay, PatchTrial, Touched, touched
+from awp_lint.patches.plan import FilePatch, plan_files
 
 _HOPELESS = (Verdict.NOT_REACHED, Verdict.REFUTED)
 
@@ -39,15 +39,15 @@ def trial_of(findings: Sequence[Finding], read: Callable[[str], Source], name: s
 
     Raises :class:`ValueError` and :class:`SyntaxError` where a rewrite is no valid text.
     """
-    by_path: dict[str, list[Finding]] = {}
-    for finding in findings:
-        by_path.setdefault(finding.path, []).append(finding)
-    patches = [plan_file(read(path), group) for path, group in by_path.items()]
-    applied = tuple(f for patch in patches for f in patch.applied)
-    return PatchTrial(name, applied, tuple(_overlay(patch) for patch in patches))
+    patches = plan_files(findings, read, unsafe=True)
+    applied = {f.id: f for patch in patches for f in patch.applied}
+    order = tuple(f for f in findings if f.id in applied)
+    return PatchTrial(name, order, tuple(_overlay(patch) for patch in patches))
 
 
 def _overlay(patch: FilePatch) -> FileOverlay:
     path = os.path.realpath(patch.source.path)
     after = patch.source.encode(patch.after)
+    if patch.created:
+        return FileOverlay(path, module_of(path), b"", after, Touched(reason="it adds a module"), created=True)
     return FileOverlay(path, module_of(path), patch.source.raw, after, touched(patch.source.text, patch.after))

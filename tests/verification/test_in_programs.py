@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import sys
 import textwrap
 from pathlib import Path
@@ -15,6 +16,7 @@ from awp_lint.detector.finding import (
     Edit,
     Effect,
     Event,
+    FileChange,
     Finding,
     Fix,
     Mark,
@@ -168,13 +170,23 @@ def test_a_function_that_encloses_its_units_switches_at_its_calls(program: Path)
 
 def test_what_is_made_at_import_is_proven_by_whole_processes(program: Path) -> None:
     findings = [_finding(program, "CONSTANT", "SIZE = 400", "SIZE = 200 + 200")]
-    _, found = _prove(program.parent, findings, 40, 40.0)
+    _, found = _prove(program.parent, findings, 10, 30.0)
     assert found["CONSTANT"].pairs >= 5
     assert "output is the same" in found["CONSTANT"].equality
     assert any("whole processes" in note for note in found["CONSTANT"].notes)
     findings = [_finding(program, "CONSTANT", "SIZE = 400", "SIZE = 398")]
-    _, found = _prove(program.parent, findings, 40, 40.0)
+    _, found = _prove(program.parent, findings, 10, 30.0)
     assert found["CONSTANT"].verdict is V.DIFFERS
+
+
+def test_a_patch_may_add_a_module(program: Path) -> None:
+    made = _finding(program, "ADDS", "import time\n", "import time\nfrom sizes import SIZES\n")
+    assert made.fix is not None
+    other = FileChange(str(program.parent / "sizes.py"), created="SIZES = (1, 2)\n")
+    made = dataclasses.replace(made, fix=dataclasses.replace(made.fix, others=(other,)))
+    _, found = _prove(program.parent, [made], 40, 15.0)
+    assert "output is the same" in found["ADDS"].equality
+    assert {p.name for p in program.parent.iterdir()} == {"serve.py"}
 
 
 def test_a_program_that_ends_with_an_error_proves_nothing(program: Path) -> None:

@@ -7,8 +7,11 @@ folder, the file name in the code stays the module's own.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Sequence
-from types import CodeType
+from importlib.machinery import ModuleSpec, SourceFileLoader
+from importlib.util import spec_from_file_location
+from types import CodeType, ModuleType
 from typing import Any, Callable
 
 from awp_lint.detector.profiling.agent.compiled import Compiled
@@ -60,6 +63,13 @@ class Overlay(Compiled):
         super().__init__(state)
         self.proof = state
 
+    def start(self) -> None:
+        """As for marks; modules that the patch adds are found where they would lie."""
+        super().start()
+        added = {path: file.after for path, file in self.proof.task.files.items() if file.created}
+        if added and self.proof.task.patched:
+            sys.meta_path.append(_Added(added))
+
     def rewritten(
         self, source: bytes, filename: str, marks: Sequence[AgentMark], main: bool
     ) -> tuple[CodeType, set[int]]:
@@ -81,3 +91,30 @@ class Overlay(Compiled):
         if self.proof.file_of(path) is not None:
             self.proof.overlaid[path] = code is not None
         return code
+
+
+class _Added:
+    """Finds modules whose files do not exist, by their real path → text. Asked when every other finder has failed."""
+
+    def __init__(self, texts: dict[str, bytes]) -> None:
+        self.texts = texts
+
+    def find_spec(self, name: str, path: Any = None, target: ModuleType | None = None) -> ModuleSpec | None:
+        """A spec where one of the texts would lie in a folder that modules of this name come from."""
+        base = name.rpartition(".")[2]
+        for folder in sys.path if path is None else list(path):
+            for place in (base + ".py", os.path.join(base, "__init__.py")):
+                real = os.path.realpath(os.path.join(folder or os.getcwd(), place))
+                if real in self.texts:
+                    return spec_from_file_location(name, real, loader=_AddedLoader(name, real, self.texts[real]))
+        return None
+
+
+class _AddedLoader(SourceFileLoader):
+    def __init__(self, name: str, path: str, text: bytes) -> None:
+        super().__init__(name, path)
+        self._text = text
+
+    def get_code(self, fullname: str) -> CodeType:
+        """From the patch's text: nothing is written, no cache either."""
+        return compile(self._text, self.path, "exec", dont_inherit=True)

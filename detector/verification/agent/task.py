@@ -1,7 +1,7 @@
 """The task as the agent reads it: ``task.json`` in the session's folder, written by the parent.
 
-``{"route": "none"|"process", "arm": "A"|"B", "seed": …, "patches": [{seconds, compare, allowed, files}, …]}`` with
-``files`` as ``[{path, digest, before, after, functions, imports, marks}, …]``. ``before`` and ``after`` name files in
+``{"route": "none"|"process", "arm": "A"|"B", "seed": …, "patches": [{seconds, compare, allowed, files}, …]}``; files
+are ``[{path, created, digest, before, after, functions, imports, marks}, …]``. ``before`` and ``after`` name files in
 the session's folder that hold the module's two texts, byte for byte. ``functions`` are ``{names, ordinal}``: the
 outermost functions that the patch edits, by their path in the module. ``marks`` are the unit marks at their places in
 the patched text. By the route *none* the patches are proven one after the other; *process* takes one.
@@ -46,6 +46,7 @@ class File(NamedTuple):
     functions: tuple[Edited, ...]
     imports: tuple[Bound, ...]
     marks: tuple[AgentMark, ...]
+    created: bool  # a module that the patch adds
 
 
 class Patch(NamedTuple):
@@ -98,4 +99,5 @@ def _file(session: str, raw: dict[str, Any]) -> File:
         tuple(Edited(tuple(entry["names"]), entry["ordinal"]) for entry in raw["functions"]),
         tuple(Bound(entry["module"], entry["name"], entry["bound"]) for entry in raw["imports"]),
         tuple(AgentMark(mark["index"], *(mark.get(n) for n in AgentMark._fields[1:])) for mark in raw["marks"]),
+        bool(raw["created"]),
     )
