@@ -172,15 +172,21 @@ def record(run: Callable[[], Any]) -> tuple[Callable[[], None], Any]:
         if state is not None:  # a capture that failed leaves it in a state in which nothing can be drawn
             generator.graphsafe_set_state(state)
         raise
+    _captured.setdefault(torch.cuda.current_device(), weakref.WeakSet()).add(graph)
     return graph.replay, result
 
 
-_pools: dict[int, Any] = {}
+_captured: dict[int, weakref.WeakSet[Any]] = {}
 
 
 def _pool() -> Any:
-    """One memory pool a device: every result is copied out before another graph runs."""
-    return _pools.setdefault(torch.cuda.current_device(), torch.cuda.graph_pool_handle())
+    """The memory pool of the device's other graphs, or none where no graph is left: a pool ends with its last graph.
+
+    They can share one, since every result is copied out before another graph runs.
+    """
+    for graph in _captured.get(torch.cuda.current_device(), ()):
+        return graph.pool()
+    return None
 
 
 def _run(step: Callable[..., Any], leaves: list[Any], spec: Any) -> Any:
