@@ -278,3 +278,41 @@ def pure_chain(node: ast.expr) -> bool:
     while isinstance(node, ast.Attribute):
         node = node.value
     return isinstance(node, ast.Name)
+
+
+def drop_keyword(call: ast.Call, name: str, definition: Definition) -> Edit | None:
+    """The edit that takes a keyword argument and its comma out of a call; None where a comment would go too."""
+    arguments: list[ast.AST] = [*call.args, *(k.value for k in call.keywords)]
+    keyword = next((k for k in call.keywords if k.arg == name), None)
+    if keyword is None:
+        return None
+    text = definition.source.text
+    start = definition.source.offset(keyword.lineno, keyword.col_offset)
+    end = definition.range(keyword.value)[1]
+    line = definition.source.line_starts[keyword.lineno - 1]
+    own_line = re.match(r"[ \t]*,[ \t]*(#[^\r\n]*)?(\r\n|\r|\n)", text[end:])
+    if not text[line:start].strip() and own_line is not None:
+        return Edit(line, end + own_line.end(), "")  # with the comment behind it, which speaks of this argument
+    later = [definition.range(a)[0] for a in arguments if definition.range(a)[0] > end]
+    if later:
+        following = next(k for k in call.keywords if definition.range(k.value)[0] == min(later))
+        stop = definition.source.offset(following.lineno, following.col_offset)
+        return None if "#" in text[end:stop] else Edit(start, stop, "")
+    before = [definition.range(a)[1] for a in arguments if definition.range(a)[1] < start]
+    if not before:
+        return Edit(start, end, "")
+    begin = max(before)
+    return None if "#" in text[begin:start] else Edit(begin, end, "")
+
+
+def add_keyword(call: ast.Call, code: str, definition: Definition) -> Edit:
+    """The edit that puts ``name=value`` behind the last argument of a call."""
+    arguments: list[ast.expr] = [*call.args, *(k.value for k in call.keywords)]
+    if not arguments:
+        close = definition.range(call)[1] - 1
+        return Edit(close, close, code)
+    end = max(definition.range(argument)[1] for argument in arguments)
+    text = definition.source.text
+    while text[end : end + 1] == ")" and end < definition.range(call)[1] - 1:
+        end += 1  # brackets around the last argument
+    return Edit(end, end, f", {code}")

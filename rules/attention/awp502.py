@@ -5,11 +5,15 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from awp_lint.detector.finding import Confidence, Event, MarkKind, RootCause
+from awp_lint.detector.finding import Confidence, Effect, Event, Fix, MarkKind, RootCause, Safety
 from awp_lint.detector.semantics.view import FileView, FunctionView, Region
 from awp_lint.rules.base import Candidate, Rule
 from awp_lint.rules.common import IDLE, callee, lower, short
+
+if TYPE_CHECKING:
+    from awp_lint.rules.nodemap import Definition
 
 #: Arguments that choose the slow implementation, with the value that does so.
 _SWITCHES: dict[str, object] = {
@@ -52,8 +56,8 @@ class EagerAttention(Rule):
         - Around a bug of a backend: then say so in a suppression.
         """
     safety = """
-        A recommendation only: delete the argument, or say `"sdpa"`. Numbers differ in the last bits, and the weights
-        are no longer returned.
+        Unsafe: `attn_implementation="eager"` becomes `"sdpa"`. Numbers differ in the last bits, and the weights are no
+        longer returned. Other switches get a recommendation.
         """
     references = (
         "https://huggingface.co/docs/transformers/attention_interface",
@@ -91,5 +95,18 @@ class EagerAttention(Rule):
                 confidence=confidence,
                 frequency=view.frequency(node),
                 why=("nothing in this file uses the attention weights",),
+                data=keyword,
             )
             return
+
+    def rewrite(self, candidate: Candidate, definition: Definition) -> Fix | None:
+        keyword = candidate.data
+        if not isinstance(keyword, ast.keyword) or keyword.arg not in ("attn_implementation", "_attn_implementation"):
+            return None  # a switch of somebody else's: what its other side needs is not known
+        return Fix(
+            title='ask for fused attention: `"sdpa"`',
+            safety=Safety.UNSAFE,
+            edits=(definition.replace(keyword.value, '"sdpa"'),),
+            effects=(Effect.NUMERICS, Effect.STRUCTURE),
+            requires=("the model has fused attention, and nobody reads attention weights",),
+        )

@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from awp_lint.detector.finding import Confidence, Event, RootCause
+from awp_lint.detector.finding import Confidence, Effect, Event, Fix, RootCause, Safety
 from awp_lint.detector.semantics.view import FileView, FunctionView
 from awp_lint.rules.base import Candidate, Rule
 from awp_lint.rules.common import (
@@ -21,6 +22,11 @@ from awp_lint.rules.common import (
     short,
     sureness,
 )
+from awp_lint.rules.edits import add_keyword, pure_chain, remove
+from awp_lint.rules.flow import binding, version
+
+if TYPE_CHECKING:
+    from awp_lint.rules.nodemap import Definition
 
 _KV = re.compile(r"(^|_)(k|v|key|value|keys|values)(_|s?$|\d)|(key|value)_?(states|layer)", re.IGNORECASE)
 
@@ -53,7 +59,9 @@ class ExpandedKv(Rule):
         - torch before 2.5; functions that decide between both forms.
         """
     safety = """
-        A recommendation only: pass `enable_gqa=True` and the unexpanded heads, then measure.
+        Unsafe: where keys and values are repeated for this call alone, the repeats are dropped and `enable_gqa=True` is
+        passed. Numbers may differ in the last bits; masks, head sizes and types that no fused kernel takes with it fall
+        back to slower ones, so measure.
         """
     references = (
         "https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.scaled_dot_product_attention.html",
@@ -104,6 +112,43 @@ class ExpandedKv(Rule):
             confidence=confidence,
             frequency=frequency,
             why=(f"its result is the key of the call in line {node.lineno}", *frequency_reason(frequency)),
+            data=node,
+        )
+
+    def rewrite(self, candidate: Candidate, definition: Definition) -> Fix | None:
+        call, view = candidate.data, definition.view
+        assert isinstance(call, ast.Call)
+        edits = [add_keyword(call, "enable_gqa=True", definition)]
+        for position, name in ((1, "key"), (2, "value")):
+            passed = argument(call, position, name)
+            if passed is None:
+                return None
+            bound = binding(passed, view)
+            repeat = passed if isinstance(passed, ast.Call) else bound[0] if bound is not None else None
+            if not isinstance(repeat, ast.Call) or not _repeats(repeat):
+                return None
+            source = _source(repeat, view)
+            if source is None:
+                return None
+            if not isinstance(passed, ast.Name) or bound is None:
+                edits.append(definition.replace(passed, definition.text(source)))
+                continue
+            seen = version(passed.id, passed, view)
+            others = [use for use in view.uses(passed.id) if use is not passed and use not in ast.walk(repeat)]
+            if any(view.parent(use) is None or version(use.id, use, view) == seen for use in others):
+                return None
+            dropped = remove(bound[1], definition)
+            if dropped is None or not pure_chain(source):
+                return None
+            edits.append(dropped)
+            if ast.unparse(source) != passed.id:
+                edits.append(definition.replace(passed, definition.text(source)))
+        return Fix(
+            title="leave the heads as they are: `enable_gqa=True`",
+            safety=Safety.UNSAFE,
+            edits=tuple(edits),
+            effects=(Effect.NUMERICS,),
+            requires=("heads lie in dimension -3, and the fused kernels take this mask, head size and type",),
         )
 
 
@@ -132,3 +177,11 @@ def _repeats(call: ast.Call) -> bool:
         source = call.args[0] if call.args else None
         dim = argument(call, 2, "dim")
     return source is not None and bool(_KV.search(ast.unparse(source))) and dim is not None
+
+
+def _source(repeat: ast.Call, view: FunctionView) -> ast.expr | None:
+    """What a repeating call repeats."""
+    on_method = callee(repeat) == "repeat_interleave" and view.qualified(repeat.func) != "torch.repeat_interleave"
+    if on_method:
+        return repeat.func.value if isinstance(repeat.func, ast.Attribute) else None
+    return repeat.args[0] if repeat.args else None

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from awp_lint.detector.finding import Confidence, Event, RootCause
+from awp_lint.detector.finding import Confidence, Edit, Effect, Event, Fix, RootCause, Safety
 from awp_lint.detector.semantics.view import FileView, FunctionView
 from awp_lint.rules.base import Candidate, Rule
 from awp_lint.rules.common import (
@@ -19,6 +20,11 @@ from awp_lint.rules.common import (
     short,
     sureness,
 )
+from awp_lint.rules.edits import remove
+from awp_lint.rules.flow import binding
+
+if TYPE_CHECKING:
+    from awp_lint.rules.nodemap import Definition
 
 
 class ExplicitCausalMask(Rule):
@@ -49,7 +55,9 @@ class ExplicitCausalMask(Rule):
           there.
         """
     safety = """
-        A recommendation only: pass `is_causal=True` and no mask, where queries and keys have the same length.
+        Unsafe: a boolean `tril`, an inverted boolean `triu` and `-inf` above the diagonal become `is_causal=True`.
+        Queries and keys must be equally long, since the fused call aligns the triangle at the top left; numbers may
+        differ in the last bits. Other masks get a recommendation.
         """
     references = (
         "https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.scaled_dot_product_attention.html",
@@ -92,7 +100,61 @@ class ExplicitCausalMask(Rule):
             confidence=lower(self.confidence, sureness(view, node, frequency)),
             frequency=frequency,
             why=(f"`{short(built, 60)}` is square and nothing is added to it", *frequency_reason(frequency)),
+            data=node,
         )
+
+    def rewrite(self, candidate: Candidate, definition: Definition) -> Fix | None:
+        call, view = candidate.data, definition.view
+        assert isinstance(call, ast.Call)
+        mask = argument(call, 3, "attn_mask")
+        if mask is None or argument(call, 5, "is_causal") is not None or len(call.args) > 4:
+            return None
+        whole = mask
+        bound = binding(mask, view)
+        if bound is not None:
+            whole = bound[0]
+        if not _causal(whole, view):
+            return None
+        keyword = next((k for k in call.keywords if k.value is mask), None)
+        start = definition.range(mask)[0]
+        if keyword is not None:
+            start = definition.source.offset(keyword.lineno, keyword.col_offset)
+        edits = [Edit(start, definition.range(mask)[1], "is_causal=True")]
+        if bound is not None and isinstance(mask, ast.Name) and len(view.uses(mask.id)) == 1:
+            dropped = remove(bound[1], definition)
+            edits += [dropped] if dropped is not None else []
+        return Fix(
+            title="pass `is_causal=True` instead of a mask",
+            safety=Safety.UNSAFE,
+            edits=tuple(edits),
+            effects=(Effect.NUMERICS,),
+            requires=("queries and keys are equally long: never one query over a cache",),
+        )
+
+
+def _causal(mask: ast.expr, view: FunctionView) -> bool:
+    """Whether an expression is surely the causal mask: what may be seen as bool, or -inf above the diagonal."""
+    inverted = isinstance(mask, ast.UnaryOp) and isinstance(mask.op, ast.Invert)
+    inner = mask.operand if isinstance(mask, ast.UnaryOp) else mask
+    if not isinstance(inner, ast.Call) or callee(inner) not in ("tril", "triu"):
+        return False
+    found = method(inner)
+    on_method = found is not None and isinstance(found[0], ast.Call)
+    source = found[0] if found is not None and on_method else inner.args[0]
+    diagonal = argument(inner, 0 if on_method else 1, "diagonal")
+    above = isinstance(diagonal, ast.Constant) and diagonal.value == 1
+    if not isinstance(source, ast.Call):
+        return False
+    boolean = "bool" in ast.unparse(source) and callee(source) == "ones"
+    if boolean and callee(inner) == "tril":
+        return not inverted and (diagonal is None or (isinstance(diagonal, ast.Constant) and diagonal.value == 0))
+    if boolean:
+        return inverted and above
+    filled = argument(source, 1, "fill_value")
+    infinite = filled is not None and ast.unparse(filled) in (
+        "float('-inf')", "-float('inf')", "-torch.inf", "-math.inf", "-np.inf"
+    )  # fmt: skip
+    return not inverted and callee(inner) == "triu" and above and callee(source) == "full" and infinite
 
 
 def _built(mask: ast.expr, view: FunctionView) -> ast.expr | None:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from awp_lint.detector.finding import Confidence, Event, MarkKind, RootCause
+from awp_lint.detector.finding import Confidence, Effect, Event, Fix, MarkKind, RootCause, Safety
 from awp_lint.detector.semantics.view import FileView, FunctionView
 from awp_lint.rules.base import Candidate, Rule
 from awp_lint.rules.common import IDLE, argument, callee, judge, lower, short
+
+if TYPE_CHECKING:
+    from awp_lint.rules.nodemap import Definition
 
 
 class CacheOff(Rule):
@@ -40,7 +44,8 @@ class CacheOff(Rule):
         - Models whose state is no KV cache.
         """
     safety = """
-        A recommendation only: delete the argument. The cache needs memory for every layer, head and token.
+        Unsafe: the argument becomes `use_cache=True`. The cache needs memory for every layer, head and token, and
+        numbers may differ in the last bits.
         """
     references = (
         "https://huggingface.co/docs/transformers/kv_cache",
@@ -79,6 +84,18 @@ class CacheOff(Rule):
             confidence=lower(Confidence.MEDIUM, judge(frequency)) if name != "generate" else _level(frequency.known),
             frequency=frequency,
             why=("the argument is a literal",),
+            data=off,
+        )
+
+    def rewrite(self, candidate: Candidate, definition: Definition) -> Fix | None:
+        if not isinstance(candidate.data, ast.expr):
+            return None
+        return Fix(
+            title="keep keys and values: `use_cache=True`",
+            safety=Safety.UNSAFE,
+            edits=(definition.replace(candidate.data, "True"),),
+            effects=(Effect.MEMORY, Effect.NUMERICS),
+            requires=("the cache fits in memory",),
         )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from awp_lint.detector.finding import Confidence, Edit, Effect, Event, Fix, RootCause, Safety
+from awp_lint.detector.finding import Confidence, Effect, Event, Fix, RootCause, Safety
 from awp_lint.detector.semantics.view import FileView, FunctionView
 from awp_lint.rules.base import Candidate, Rule
 from awp_lint.rules.common import (
@@ -19,6 +19,7 @@ from awp_lint.rules.common import (
     short,
     sureness,
 )
+from awp_lint.rules.edits import drop_keyword
 from awp_lint.rules.nodemap import Definition
 
 #: What a keyword asks for, to the attributes of the result that hold it.
@@ -118,7 +119,7 @@ class UnusedOutputs(Rule):
         if not isinstance(call, ast.Call) or not isinstance(unused, tuple):
             return None
         definition.node(call)
-        edits = [edit for name in unused if (edit := _delete(call, name, definition)) is not None]
+        edits = [edit for name in unused if (edit := drop_keyword(call, name, definition)) is not None]
         if len(edits) != len(unused):
             return None
         return Fix(
@@ -173,24 +174,3 @@ def _key(node: ast.Subscript) -> frozenset[str] | None:
         if node.slice.value == 0:
             return frozenset({"[0]"})
     return None
-
-
-def _delete(call: ast.Call, name: str, definition: Definition) -> Edit | None:
-    """The edit that takes a keyword argument and its comma out of a call."""
-    arguments: list[ast.AST] = [*call.args, *(k.value for k in call.keywords)]
-    keyword = next((k for k in call.keywords if k.arg == name), None)
-    if keyword is None:
-        return None
-    text = definition.source.text
-    start = definition.source.offset(keyword.lineno, keyword.col_offset)
-    end = definition.range(keyword.value)[1]
-    later = [definition.range(a)[0] for a in arguments if definition.range(a)[0] > end]
-    if later:
-        following = next(k for k in call.keywords if definition.range(k.value)[0] == min(later))
-        stop = definition.source.offset(following.lineno, following.col_offset)
-        return None if "#" in text[end:stop] else Edit(start, stop, "")
-    before = [definition.range(a)[1] for a in arguments if definition.range(a)[1] < start]
-    if not before:
-        return Edit(start, end, "")
-    begin = max(before)
-    return None if "#" in text[begin:start] else Edit(begin, end, "")

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from awp_lint.detector.finding import Confidence, Event, MarkKind, RootCause
+from awp_lint.detector.finding import Confidence, Edit, Effect, Event, Fix, MarkKind, RootCause, Safety
 from awp_lint.detector.semantics.view import FileView, FunctionView, Region
 from awp_lint.rules.base import Candidate, Rule
 from awp_lint.rules.common import IDLE, ancestors, argument, callee, method, opaque, short
+from awp_lint.rules.edits import add_keyword
+
+if TYPE_CHECKING:
+    from awp_lint.rules.nodemap import Definition
 
 _TYPES = frozenset({"half", "bfloat16"})
 _LOADS = ("dtype", "torch_dtype", "quantization_config", "load_in_8bit", "load_in_4bit", "variant")
@@ -43,8 +48,9 @@ class Fp32Load(Rule):
         - Tests and training.
         """
     safety = """
-        A recommendation only: pass `dtype=` (`torch_dtype=` before transformers 5 and in diffusers). Parts that a
-        library keeps in fp32 on purpose stay so, which a cast afterwards overrides: numbers may differ.
+        Unsafe: a cast chained to the load becomes `dtype=` (`torch_dtype=` before transformers 5 and in diffusers).
+        Parts that a library keeps in fp32 on purpose stay so, which a cast afterwards overrides: numbers may differ. A
+        cast in a statement of its own gets a recommendation.
         """
     references = (
         "https://huggingface.co/docs/transformers/main_classes/model#transformers.PreTrainedModel.from_pretrained",
@@ -80,7 +86,36 @@ class Fp32Load(Rule):
             confidence=self.confidence,
             frequency=frequency,
             why=(f"`{short(cast, 60)}` casts what was loaded",),
+            data=cast,
         )
+
+    def rewrite(self, candidate: Candidate, definition: Definition) -> Fix | None:
+        load, cast, view = candidate.node, candidate.data, definition.view
+        assert isinstance(load, ast.Call) and isinstance(cast, ast.Call)
+        name = _keyword_of(view.qualified(load.func) or "", definition.file)
+        if name is None or not isinstance(cast.func, ast.Attribute) or len(cast.args) + len(cast.keywords) > 1:
+            return None
+        if _cast_in_chain(load, view) is not cast:
+            return None
+        start, end = definition.range(cast.func.value)[1], definition.range(cast)[1]
+        wanted = _type_of(cast) if _half_argument(cast) is not None else definition.torch_name(_type_of(cast))
+        return Fix(
+            title=f"load in `{_type_of(cast)}`",
+            safety=Safety.UNSAFE,
+            edits=(add_keyword(load, f"{name}={wanted}", definition), Edit(start, end, "")),
+            effects=(Effect.NUMERICS,),
+            requires=("layers that the library keeps in fp32 may stay so",),
+        )
+
+
+def _keyword_of(loader: str, file: FileView) -> str | None:
+    """How a library's ``from_pretrained`` is told the type."""
+    if loader.startswith("diffusers."):
+        return "torch_dtype"
+    if loader.startswith("transformers."):
+        version = file.target.transformers
+        return "torch_dtype" if version is not None and version < (5, 0) else "dtype"
+    return None
 
 
 def _is_cast(call: ast.Call) -> bool:

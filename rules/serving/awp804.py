@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
-from awp_lint.detector.finding import Confidence, RootCause
+import ast
+from typing import TYPE_CHECKING
+
+from awp_lint.detector.finding import Confidence, Effect, Fix, RootCause, Safety
+from awp_lint.rules.base import Candidate
+from awp_lint.rules.edits import drop_keyword
 from awp_lint.rules.serving.enginerule import EngineRule
+
+if TYPE_CHECKING:
+    from awp_lint.rules.nodemap import Definition
 
 
 class EagerEngine(EngineRule):
@@ -39,7 +47,8 @@ class EagerEngine(EngineRule):
         - Devices without CUDA graphs (CPU, XPU, Gaudi, …): files and images whose names say so.
         """
     safety = """
-        No automatic rewrite: remove the setting, and compare memory at start-up and the first requests.
+        Unsafe in Python calls: the setting is dropped; graphs take some memory at start-up. Settings in other files get
+        a recommendation: remove them, and compare memory at start-up and the first requests.
         """
     references = ("https://docs.vllm.ai/en/latest/configuration/conserving_memory.html",)
     bad = """
@@ -52,3 +61,20 @@ class EagerEngine(EngineRule):
 
         llm = LLM(model="lm")
         """
+
+    def rewrite(self, candidate: Candidate, definition: Definition) -> Fix | None:
+        view = definition.view
+        keyword = view.parent(candidate.node)
+        call = view.parent(keyword) if isinstance(keyword, ast.keyword) else None
+        if not isinstance(call, ast.Call) or not isinstance(keyword, ast.keyword) or keyword.arg is None:
+            return None
+        edit = drop_keyword(call, keyword.arg, definition)
+        if edit is None:
+            return None
+        return Fix(
+            title=f"drop `{keyword.arg}={definition.text(keyword.value)}`",
+            safety=Safety.UNSAFE,
+            edits=(edit,),
+            effects=(Effect.MEMORY, Effect.NUMERICS),
+            requires=("there is memory for the captured graphs",),
+        )

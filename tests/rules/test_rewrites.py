@@ -71,6 +71,22 @@ def test_attention_by_einsum_and_baddbmm() -> None:
     close(before.WithBias(0.3)(*flat, alibi), after.WithBias(0.3)(*flat, alibi))
 
 
+def test_heads_left_as_they_are() -> None:
+    before, after = both("AWP503", "bad_repeat.py")
+    torch.manual_seed(4)
+    q, k, v = torch.randn(2, 6, 5, 8), torch.randn(2, 2, 5, 8), torch.randn(2, 2, 5, 8)
+    close(before.Attention(3)(q, k, v), after.Attention(3)(q, k, v))
+    close(before.Interleaved()(q, k, v), after.Interleaved()(q, k, v))
+
+
+@pytest.mark.parametrize("length", [1, 2, 7])
+def test_causal_without_a_mask(length: int) -> None:
+    before, after = both("AWP504", "bad_tril.py")
+    q, k, v = heads(length, length, length)
+    close(before.Attention()(q, k, v), after.Attention()(q, k, v))
+    close(before.Upper()(q, k, v), after.Upper()(q, k, v))
+
+
 def test_mask_assignment_stays_in_place() -> None:
     before, after = both("AWP105", "bad_mask_assign.py")
     torch.manual_seed(0)
