@@ -31,6 +31,7 @@ from awp_lint.detector.semantics.view import Level, LoopKind
 
 if TYPE_CHECKING:
     from awp_lint.rules.base import Rule
+    from awp_lint.rules.engine import Vocabulary
 
 MAX_NODES = 1_500_000  # of one file's expressions: what is larger was generated
 
@@ -174,8 +175,8 @@ class Chosen:
         from awp_lint.rules.registry import screening_words, select
 
         self.rules = select(settings.select, settings.ignore, settings.extend_select)
-        self.words = tuple(sorted(word.decode() for word in screening_words(self.rules)))
-        self.anywhere = tuple(sorted({word.decode() for r in self.rules if r.anywhere for word in r.words}))
+        self.words = tuple(sorted(screening_words(self.rules)))
+        self.anywhere = tuple(sorted({word for r in self.rules if r.anywhere for word in r.words}))
         self.off = settings.per_file_ignores
 
     def on(self, path: str) -> Sequence[Rule]:
@@ -257,7 +258,7 @@ def leans_stand(outcome: Outcome, digests: dict[str, bytes]) -> bool:
 
 def look_at(file: ReadFile, ask: Callable[[Question], Any], world: World) -> Outcome:
     """Run the rules on one file."""
-    from awp_lint.rules.engine import run_rules
+    from awp_lint.rules.engine import Vocabulary, run_rules
 
     path = file.found.path
     facts = world.facts_of(path)
@@ -266,7 +267,8 @@ def look_at(file: ReadFile, ask: Callable[[Question], Any], world: World) -> Out
     try:
         text, notebook = read(path, file.found.real)
         problems = () if notebook is None else _cell_problems(path, notebook)
-        searched = _to_search(text, facts, project, world)
+        vocabulary = Vocabulary(text)
+        searched = _to_search(text, vocabulary, facts, project, world)
         if searched is None and "awp:" not in text:
             return Outcome((), problems, (), units, world.world)
         view = FileModel(
@@ -279,7 +281,7 @@ def look_at(file: ReadFile, ask: Callable[[Question], Any], world: World) -> Out
             facts=facts,
             project=project,
         )
-        run = run_rules(view, world.chosen.on(path), world.settings.confidence)
+        run = run_rules(view, world.chosen.on(path), world.settings.confidence, vocabulary)
         view.release()
     except (SourceError, RecursionError, MemoryError) as error:
         message = str(error) if isinstance(error, SourceError) else "nested too deeply to be analysed"
@@ -297,12 +299,12 @@ def _cell_problems(path: str, notebook: Notebook) -> tuple[Problem, ...]:
     return tuple(Problem(path, f"cell {at.cell}: {text}", at.line) for at, text in notebook.errors)
 
 
-def _to_search(text: str, facts: FileFacts, project: Asking, world: World) -> str | None:
+def _to_search(text: str, vocabulary: Vocabulary, facts: FileFacts, project: Asking, world: World) -> str | None:
     """The text less the functions in which no rule can find anything at the wanted confidence; None if that is all."""
-    if not any(word in text for word in world.chosen.words):
+    if not any(map(vocabulary.holds, world.chosen.words)):
         return None
     low = world.settings.confidence is Confidence.LOW or "awp:" in text  # a comment may silence what is hidden
-    anywhere = [word for word in world.chosen.anywhere if word in text]
+    anywhere = [word.decode() for word in world.chosen.anywhere if vocabulary.holds(word)]
     lines = source_lines(text) if anywhere else []
 
     def runs(function: FunctionFact) -> bool:

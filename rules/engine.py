@@ -72,22 +72,28 @@ class Dispatch:
         self.walked = [kind for kind in self.kinds if kind not in _DEFINITIONS]
 
 
-def with_words(rules: Sequence[Rule], text: str) -> list[Rule]:
-    """The rules of which a file's text holds one of the words.
+@functools.lru_cache(maxsize=2048)
+def _dispatch(rules: tuple[Rule, ...]) -> Dispatch:
+    return Dispatch(rules)
 
-    Most words are in no file: they are looked for among the file's different identifiers before its whole text.
+
+class Vocabulary:
+    """Tells of many words whether a text holds them.
+
+    Most are not there: they are looked for among the text's different identifiers before the whole of it.
     """
-    raw = text.encode("utf-8", "surrogatepass")
-    identifiers = b" ".join(set(_IDENTIFIERS.findall(raw)))
-    held: dict[bytes, bool] = {}
 
-    def holds(word: bytes) -> bool:
-        known = held.get(word)
+    def __init__(self, text: str) -> None:
+        self._raw = text.encode("utf-8", "surrogatepass")
+        self._identifiers = b" ".join(set(_IDENTIFIERS.findall(self._raw)))
+        self._held: dict[bytes, bool] = {}
+
+    def holds(self, word: bytes) -> bool:
+        """Whether the text holds the word, anywhere."""
+        known = self._held.get(word)
         if known is None:
-            held[word] = known = _core(word) in identifiers and word in raw
+            known = self._held[word] = _core(word) in self._identifiers and word in self._raw
         return known
-
-    return [rule for rule in rules if any(map(holds, rule.words))]
 
 
 @functools.cache
@@ -113,12 +119,19 @@ class _Hit:
     also: tuple[str, ...] = ()
 
 
-def run_rules(file: FileView, rules: Sequence[Rule], confidence: Confidence = Confidence.LOW) -> RuleRun:
-    """Run the rules on a file. Findings below ``confidence`` are dropped before any LibCST work.
+def run_rules(
+    file: FileView,
+    rules: Sequence[Rule],
+    confidence: Confidence = Confidence.LOW,
+    vocabulary: Vocabulary | None = None,
+) -> RuleRun:
+    """Run the rules on a file, whose ``vocabulary`` may be known. Findings below ``confidence`` are dropped before any
+    LibCST work.
 
     Never raises for a rule's fault: a rule that fails on a definition becomes a problem.
     """
-    wanted = with_words(rules, file.text)
+    holds = (vocabulary or Vocabulary(file.text)).holds
+    wanted = [rule for rule in rules if any(map(holds, rule.words))]
     silenced = Suppressions(file.text)
     problems = [Problem(file.path, message, line) for line, message in silenced.problems]
     source = Source(path=file.path, text=file.text)
@@ -126,14 +139,10 @@ def run_rules(file: FileView, rules: Sequence[Rule], confidence: Confidence = Co
     hits: list[_Hit] = []
     if wanted:
         everywhere = [rule for rule in wanted if rule.anywhere]
-        made: dict[tuple[Rule, ...], Dispatch] = {}
         for view in file.functions():
             chosen = _concerned(wanted if _may_be_served(view, searched) else everywhere, view, file, problems)
             if chosen:
-                dispatch = made.get(chosen)
-                if dispatch is None:
-                    dispatch = made[chosen] = Dispatch(chosen)
-                hits.extend(_walk(view, file, dispatch, problems))
+                hits.extend(_walk(view, file, _dispatch(chosen), problems))
     hidden = [hit for hit in hits if hit.candidate.confidence.order < confidence.order]
     hits = [hit for hit in hits if hit.candidate.confidence.order >= confidence.order]
     hits = _one_per_place(hits)

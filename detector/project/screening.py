@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-_IMPORT = re.compile(rb"^[ \t]*(?:from[ \t]+(\.*[\w.]*)[ \t]+import[ \t]+(.*)|import[ \t]+([\w., \t]+))", re.MULTILINE)
+_IMPORT = re.compile(rb"[ \t]*(?:from[ \t]+(\.*[\w.]*)[ \t]+import[ \t]+(.*)|import[ \t]+([\w., \t]+))")
 _NAME = re.compile(rb"\w+")
 _MODEL_CODE = re.compile(
     rb"\b(torch|transformers|diffusers|vllm|sglang|accelerate|peft|sentence_transformers|tensorrt(_llm)?|onnxruntime"
@@ -59,7 +59,13 @@ def in_scope(files: Sequence[Screened]) -> set[int]:
 def imported_names(raw: bytes) -> frozenset[str]:
     """Last names of the modules and things that the file imports."""
     found: set[str] = set()
-    for match in _IMPORT.finditer(raw):
+    end = -1
+    while (at := raw.find(b"import", end + 1)) >= 0:
+        end = raw.find(b"\n", at)
+        end = end if end >= 0 else len(raw)
+        match = _IMPORT.match(raw, raw.rfind(b"\n", 0, at) + 1)
+        if match is None:
+            continue
         source, names, plain = match.groups()
         if plain is not None:
             found.update(part.split()[0].rpartition(b".")[2].decode() for part in plain.split(b",") if part.split())

@@ -59,10 +59,18 @@ class Definition:
                 by_type[kind] = [node]
             else:
                 known.append(node)
+            if kind is ast.Name or kind is ast.Constant:
+                continue
+            if kind is ast.Attribute:
+                parents[node.value] = node  # type: ignore[attr-defined]
+                stack.append(node.value)  # type: ignore[attr-defined]
+                continue
             if kind in _FUNCTIONS:
                 assert isinstance(node, _FUNCTIONS)
                 inner.append(node)
                 children = _outer_children(node)
+            elif kind is ast.Call:
+                children = [node.func, *node.args, *node.keywords]  # type: ignore[attr-defined]
             else:
                 children = child_nodes(node)
             if children:
@@ -278,7 +286,10 @@ def child_nodes(node: ast.AST) -> list[ast.AST]:
     for name in fields:
         value = getattr(node, name)
         if value.__class__ is list:
-            found += [item for item in value if isinstance(item, ast.AST)]
+            if value and isinstance(value[0], ast.AST) and None not in value:
+                found += value  # nearly all lists
+            elif value:
+                found += [item for item in value if isinstance(item, ast.AST)]
         elif isinstance(value, ast.AST):
             found.append(value)
     return found

@@ -154,6 +154,9 @@ _BLOCKS = frozenset(
 )
 
 
+_HOLDERS = _BLOCKS | {*_FUNCTIONS, ast.ClassDef}  # statements in which definitions may stand
+
+
 class _Found(NamedTuple):
     node: FunctionNode
     name: str
@@ -172,15 +175,15 @@ def _definitions(tree: ast.Module) -> tuple[list[_Found], list[tuple[ast.ClassDe
             name = prefix + node.name
             functions.append(_Found(node, name, cls, outer))
             index = len(functions) - 1
-            stack.extend((child, name + ".", None, index) for child in reversed(node.body))
+            stack += [(child, name + ".", None, index) for child in reversed(node.body) if child.__class__ in _HOLDERS]
         elif isinstance(node, ast.ClassDef):
             name = prefix + node.name
             classes.append((node, name))
-            stack.extend((child, name + ".", name, outer) for child in reversed(node.body))
+            stack += [(child, name + ".", name, outer) for child in reversed(node.body) if child.__class__ in _HOLDERS]
         elif node.__class__ in _BLOCKS:
             for body in ("finalbody", "orelse", "handlers", "cases", "body"):
                 children: list[ast.stmt] = getattr(node, body, None) or []
-                stack.extend((child, prefix, cls, outer) for child in reversed(children))
+                stack += [(child, prefix, cls, outer) for child in reversed(children) if child.__class__ in _HOLDERS]
     return functions, classes
 
 

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 class Kind(enum.Enum):
     """The classes of run-time object that the rules tell apart."""
 
+    __hash__ = object.__hash__  # that of Enum is written in Python, and tables by kind are asked all the time
+
     UNKNOWN = "unknown"
     TENSOR = "tensor"
     MODULE = "module"  # an nn.Module instance
@@ -40,6 +42,8 @@ class Kind(enum.Enum):
 class Device(enum.Enum):
     """Where a tensor lives. AMBIENT follows the model or its inputs: the accelerator, unless the target is a CPU."""
 
+    __hash__ = object.__hash__
+
     ACCELERATOR = "accelerator"
     HOST = "host"
     AMBIENT = "ambient"
@@ -48,6 +52,8 @@ class Device(enum.Enum):
 
 class DTypeClass(enum.Enum):
     """The class of a tensor's elements."""
+
+    __hash__ = object.__hash__
 
     BOOL = "bool"
     INT = "int"
