@@ -2,7 +2,7 @@
 
 ``{x}`` is a floating point tensor that the function was given, ``{u}`` makes names unique. A fault of kind ``layer``
 stands at the head of a real ``forward``; ``class`` is a method added to a real model that generates; ``module`` is code
-added at the end of a real file.
+added at the end of a real file, ``file`` the same in a file without a model.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from textwrap import dedent
 
 @dataclass(frozen=True)
 class Faults:
-    """Snippets of one rule. ``kind`` is where they go: ``layer``, ``class`` or ``module``."""
+    """Snippets of one rule. ``kind`` is where they go: ``layer``, ``class``, ``module`` or ``file``."""
 
     rule: str
     kind: str
@@ -495,7 +495,7 @@ ATTENTION = (
     ),
     _faults(
         "AWP502",
-        "module",
+        "file",
         """
         def load_{u}(name: str):
             from transformers import AutoModelForCausalLM
@@ -906,7 +906,7 @@ MEMORY = (
             return self(input_ids).logits
         ---
         @torch.inference_mode()
-        def forward_on_{u}(self, input_ids: torch.LongTensor):
+        def generate_half_{u}(self, input_ids: torch.LongTensor):
             self.model.half()
             out = self.model(input_ids)
             return out[0]

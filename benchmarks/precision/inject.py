@@ -57,8 +57,10 @@ _SHARED = (
     "activations.py", "generation/utils.py", "generation/logits_process.py", "generation/stopping_criteria.py",
 )  # fmt: skip
 #: How many snippets one file takes at most, by kind, and one function: each of another rule or spelling.
-_SNIPPETS_A_FILE = {"layer": 18, "class": 6, "module": 8}
+_SNIPPETS_A_FILE = {"layer": 18, "class": 6, "module": 8, "file": 8}
 _SNIPPETS_A_SITE = 3
+#: Rules that hold their peace where a function has the other's snippet: a scan of their own.
+_APART = ("AWP501", "AWP503")
 _MOST_LINES = 1000  # of a file: a scan costs by the line
 
 
@@ -89,6 +91,10 @@ class Planted:
 def sites(root: Path) -> dict[str, list[Site]]:
     """All sites of the package's model files, by kind."""
     found: dict[str, list[Site]] = defaultdict(list)
+    for path in sorted(root.glob("models/*/configuration_*.py")):
+        name = path.relative_to(root).as_posix()
+        lines = path.read_text(encoding="utf-8").count("\n")
+        found["file"] += [Site(name, "file", lines + 2, 0)] * _SNIPPETS_A_FILE["file"]
     for path in sorted(root.glob("models/*/modeling_*.py")):
         if re.search(r"modeling_(flax|tf)_", path.name):
             continue
@@ -289,8 +295,11 @@ def main() -> None:
     available = sites(arguments.folder)
     print("rule    faults found              look-alikes false alarms       others")
     rows: list[str] = []
-    for start in range(0, len(chosen), arguments.together):
-        rows += measure(arguments.folder, chosen[start : start + arguments.together], available, arguments)
+    alone = [[one] for one in chosen if one.rule in _APART]
+    others = [one for one in chosen if one.rule not in _APART]
+    groups = [others[start : start + arguments.together] for start in range(0, len(others), arguments.together)]
+    for group in (*alone, *groups):
+        rows += measure(arguments.folder, group, available, arguments)
     if arguments.save is not None:
         _keep(arguments, rows)
 

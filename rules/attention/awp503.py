@@ -46,7 +46,7 @@ class ExpandedKv(Rule):
 
     summary = "key and value heads are copied out for grouped-query attention before the fused call"
     what = """
-        `repeat_kv(k, n)` or `k.repeat_interleave(n, dim=1)` whose result goes into `scaled_dot_product_attention`,
+        `repeat_kv(k, n)` or a `repeat_interleave(n, dim=1)` whose result goes as the key into `scaled_dot_product_attention`,
         where the call takes no mask and could group the heads itself.
         """
     why = """
@@ -173,10 +173,17 @@ def _repeats(call: ast.Call) -> bool:
         return False
     dim = argument(call, 1, "dim") if isinstance(call.func, ast.Attribute) else None
     source = call.func.value if isinstance(call.func, ast.Attribute) else None
+    if any(_heads(argument(call, position, "dim")) for position in (1, 2)):
+        return True
     if source is None or not _KV.search(ast.unparse(source)):
         source = call.args[0] if call.args else None
         dim = argument(call, 2, "dim")
     return source is not None and bool(_KV.search(ast.unparse(source))) and dim is not None
+
+
+def _heads(dim: ast.expr | None) -> bool:
+    """Whether a dimension is that of the heads in what attention takes: batch, heads, length, features."""
+    return dim is not None and ast.unparse(dim) in ("1", "-3")
 
 
 def _source(repeat: ast.Call, view: FunctionView) -> ast.expr | None:
