@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 
 IDENTITY = ("-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "init.defaultBranch=main")
+
+#: Always the same, so that the same content is the same commit in every test.
+DATE = "2026-01-01T00:00:00Z"
 
 MODEL = """\
 import torch
@@ -77,7 +81,10 @@ FAULTY = {
 
 def git(folder: Path, *words: str) -> str:
     """Output of a git command."""
-    run = subprocess.run(["git", *IDENTITY, *words], cwd=folder, capture_output=True, text=True, check=True)
+    environment = {**os.environ, "GIT_AUTHOR_DATE": DATE, "GIT_COMMITTER_DATE": DATE}
+    run = subprocess.run(
+        ["git", *IDENTITY, *words], cwd=folder, env=environment, capture_output=True, text=True, check=True
+    )
     return run.stdout.strip()
 
 
