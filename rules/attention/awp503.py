@@ -46,8 +46,8 @@ class ExpandedKv(Rule):
 
     summary = "key and value heads are copied out for grouped-query attention before the fused call"
     what = """
-        `repeat_kv(k, n)` or a `repeat_interleave(n, dim=1)` whose result goes as the key into `scaled_dot_product_attention`,
-        where the call takes no mask and could group the heads itself.
+        `repeat_kv(k, n)` or a `repeat_interleave(n, dim=1)` whose result goes as the key into
+        `scaled_dot_product_attention`, where the call takes no mask and could group the heads itself.
         """
     why = """
         The copies write every key and value n times to memory and the kernel reads them n times; with `enable_gqa=True`
