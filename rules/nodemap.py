@@ -158,8 +158,8 @@ def _map_unit(unit: list[ast.stmt], source: Source) -> dict[int, cst.CSTNode]:
     last = max(s.end_lineno or s.lineno for s in unit)
     start = source.line_starts[first - 1]
     end = source.line_starts[last] if last < len(source.line_starts) else len(source.text)
-    text = source.text[start:end]
-    indented = text[:1] in " \t\f"
+    text = source.text[start:end].lstrip("\f")  # a form feed starts the indentation anew
+    indented = text[:1] in " \t"
     try:
         module = cst.parse_module(f"if 1:{source.newline}{text}" if indented else text)
     except Exception as error:  # LibCST raises several kinds, a native one among them
