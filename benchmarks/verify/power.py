@@ -99,16 +99,14 @@ def study(path: str) -> None:
     print(
         f"route none: {len(rounds)} rounds in {data['seconds']:.0f} s, a unit takes {data['unit_ms']:.1f} ms (median)"
     )
-    print(
-        f"spread of a unit: 10th to 90th percentile {np.percentile(rounds, 10) / 1e6:.1f}–{np.percentile(rounds, 90) / 1e6:.1f} ms"
-    )
+    low, high = np.percentile(rounds, (10, 90)) / 1e6
+    print(f"spread of a unit: 10th to 90th percentile {low:.1f}–{high:.1f} ms")
     print(f"{TRIES} tries of {TRY_S:g} s, {length} rounds each")
     for gain in GAINS:
         _tries(rounds, length, gain, None)
     alone = np.asarray(data["processes"], float)
-    print(
-        f"route process: {len(alone)} processes of equal code, spread {100 * alone.std() / alone.mean():.1f} % (1 sigma)"
-    )
+    spread = 100 * alone.std() / alone.mean()
+    print(f"route process: {len(alone)} processes of equal code, spread {spread:.1f} % (1 sigma)")
     print(f"{TRIES} tries of {MIN_PROCESSES} rounds, three processes each")
     for gain in GAINS:
         _tries(alone, MIN_PROCESSES, gain, range(MIN_PROCESSES))
