@@ -94,7 +94,7 @@ def child(folder: Path, blocks: int, device: str | None) -> None:
             number = -(-number // every) * every
         switch()
         timed.marked(number)
-        for _ in range(blocks):
+        for _ in range(max(blocks // every, 12)):  # a block of many steps needs fewer repetitions
             order = ["plain", "plain_again", "marked"]
             random.shuffle(order)
             spent = {name: clock(getattr(timed, name), number) for name in order}

@@ -56,6 +56,9 @@ def test_marks_that_slices_have_not_shown_are_wanted() -> None:
     for _ in range(SLICES):
         aim.sliced([5 << 1 | 1, 4 << 1 | 1, 5 << 1])  # 4 opens and does not close in it
     assert aim.wanted([6]) == {4}
+    for _ in range(SLICES):
+        aim.tried([4])  # too long for a slice, it seems
+    assert not aim.wanted([6])
 
 
 def test_threads_that_end_share_a_number_in_the_trace(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ class Aim:
     def __init__(self) -> None:
         self._seen: set[int] = set()
         self._shown: Counter[int] = Counter()
+        self._tried: Counter[int] = Counter()
 
     def marked(self, codes: Iterable[int]) -> None:
         """A marks-only window's records."""
@@ -30,10 +31,16 @@ class Aim:
         closed = Counter(code >> 1 for code in codes if code != BREAK and not code & 1)
         self._shown.update(opened & closed)
 
+    def tried(self, marks: Iterable[int]) -> None:
+        """A slice began at the opening of these; it may have ended before them."""
+        self._tried.update(marks)
+
     def forget(self, marks: Iterable[int]) -> None:
         """They were waited for and did not come."""
         self._seen.difference_update(marks)
 
     def wanted(self, units: Iterable[int]) -> frozenset[int]:
         """Marks that run in marks-only windows and have not been shown often enough; those of units never need it."""
-        return frozenset(mark for mark in self._seen - set(units) if self._shown[mark] < SLICES)
+        return frozenset(
+            mark for mark in self._seen - set(units) if self._shown[mark] < SLICES and self._tried[mark] < SLICES
+        )

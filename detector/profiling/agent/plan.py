@@ -68,7 +68,18 @@ class Plan:
         return max((mark.number for marks in self.by_path.values() for mark in marks), default=-1) + 1
 
     @property
+    def counting(self) -> frozenset[int]:
+        """Marks that lie where units are counted, and those that count them: one is open all the time."""
+        marks = [mark for found in self.by_path.values() for mark in found]
+        places = {_place(mark) for mark in marks if mark.unit}
+        return frozenset(mark.number for mark in marks if _place(mark) in places)
+
+    @property
     def by_path(self) -> dict[str, list[AgentMark]]:
         """Marks of each file, by its real path."""
         self._load()
         return self._by_path
+
+
+def _place(mark: AgentMark) -> tuple[str, str, int, int]:
+    return (mark.path, mark.kind, mark.line, mark.end_line)

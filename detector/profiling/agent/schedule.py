@@ -283,7 +283,7 @@ class Schedule:
         end = perf_counter() + _AIMING
         thin = self.state.thin.marks if self.state.thin else frozenset()
         for _ in range(_AIMED):
-            wanted = self.aim.wanted(self.pace.kinds()) - thin
+            wanted = self.aim.wanted(self.state.plan.counting) - thin
             if not wanted or torch_module() is None:
                 return
             if not self._aimed_slice(wanted, end):
@@ -326,6 +326,7 @@ class Schedule:
             finally:
                 self.backend.off()
                 self._keep_slice(window)
+                self.aim.tried(code >> 1 for code in errand.met)
                 self.aim.sliced(ring.since(start))
         return True
 
