@@ -156,7 +156,7 @@ def starts_line(statement: ast.stmt, definition: Definition) -> bool:
 def indent_of(statement: ast.stmt, definition: Definition) -> str:
     """The white space before a statement that starts its line; unlike ``Definition.indent`` for any of the file."""
     line = definition.source.line_text(statement.lineno)
-    return line[: len(line) - len(line.lstrip())]
+    return line[: len(line) - len(line.lstrip())].replace("\f", "")
 
 
 def insert_before(statement: ast.stmt, lines: Sequence[str], definition: Definition) -> Edit | None:

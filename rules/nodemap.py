@@ -70,7 +70,7 @@ class Definition:
     def indent(self, node: ast.AST) -> str:
         """The indentation of the statement that holds a node."""
         line = self.source.line_text(self.view.statement(node).lineno)
-        return line[: len(line) - len(line.lstrip())]
+        return line[: len(line) - len(line.lstrip())].replace("\f", "")
 
     def torch_name(self, dotted: str) -> str:
         """How this file can spell a dotted torch name, by its own imports.

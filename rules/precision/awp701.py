@@ -169,7 +169,7 @@ class GradTracking(Rule):
             assert isinstance(function, ast.FunctionDef)
             definition.node(function)
             line = definition.source.line_text(function.lineno)
-            indent = line[: len(line) - len(line.lstrip())]
+            indent = line[: len(line) - len(line.lstrip())].replace("\f", "")
             start = definition.source.line_starts[function.lineno - 1]
             name = definition.torch_name("torch.inference_mode")
             edit = Edit(start, start, f"{indent}@{name}(){definition.source.newline}")
