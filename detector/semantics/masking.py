@@ -21,15 +21,23 @@ def source_lines(text: str) -> list[str]:
 def without_bodies(text: str, facts: FileFacts, needed: Callable[[FunctionFact], bool]) -> str:
     """``text`` with ``pass`` for the body of every function that, like all functions in it, is not needed.
 
-    Constructors stay: what they assign tells what methods work with.
+    Constructors stay beside methods that do: what they assign tells what those work with.
     """
     keep: set[int] = set()
+    classes: set[int] = set()
+
+    def stays(index: int) -> None:
+        while index > 0 and index not in keep:
+            keep.add(index)
+            classes.add(facts.functions[index].cls)
+            index = facts.functions[index].outer
+
     for index, function in enumerate(facts.functions):
-        if function.qualname.endswith("__init__") or needed(function):
-            current = index
-            while current > 0 and current not in keep:
-                keep.add(current)
-                current = facts.functions[current].outer
+        if needed(function):
+            stays(index)
+    for index, function in enumerate(facts.functions):
+        if function.cls in classes and function.cls >= 0 and function.qualname.endswith("__init__"):
+            stays(index)
     removed = [
         function.body
         for index, function in enumerate(facts.functions)

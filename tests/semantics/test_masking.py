@@ -69,3 +69,11 @@ def test_line_endings_and_tabs(newline: str) -> None:
     text = masked(source)
     assert text.splitlines() == ["class A:", "\tdef f(self):", "\t\tpass", "", "y = 2"]
     ast.parse(text)
+
+
+def test_constructors_stay_beside_what_stays() -> None:
+    assert "self.x = 1" not in masked(SOURCE)
+    assert "self.x = 1" not in masked(SOURCE, "tail")
+    assert "self.x = 1" in masked(SOURCE, "A.outer.hot_inside")
+    other = SOURCE + "class B:\n    def __init__(self):\n        self.z = 2\n"
+    assert "self.z = 2" not in masked(other, "A.hot")
