@@ -38,6 +38,10 @@ def run(options: argparse.Namespace, command: Sequence[str] | None) -> int:
         from awp_lint.detector.editor.watch import watch
 
         return watch(options.paths or ["."], lambda: settings_of(options), lambda now: lint.lint(options, now, None))
+    if options.llm:
+        from awp_lint.detector.advice.settings import resolve
+
+        options.llm_settings = resolve(options, _settings_folder(options.paths))
     return lint.lint(options, settings, command)
 
 

@@ -61,7 +61,7 @@ def find_settings_file(start: Path) -> Path | None:
         if own.is_file():
             return own
         project = folder / "pyproject.toml"
-        if project.is_file() and _read_table(project) is not None:
+        if project.is_file() and read_table(project) is not None:
             return project
     return None
 
@@ -80,7 +80,8 @@ def _parse_toml(path: Path) -> dict[str, Any]:
         raise UsageError(f"{path}: not valid TOML: {error}") from None
 
 
-def _read_table(path: Path) -> Mapping[str, Any] | None:
+def read_table(path: Path) -> Mapping[str, Any] | None:
+    """Our table of a settings file, None where it has none. Raises :class:`UsageError`."""
     document = _parse_toml(path)
     if path.name != "pyproject.toml":
         return document
@@ -112,7 +113,7 @@ def _version(path: Path, key: str, value: Any) -> tuple[int, int]:
 
 def settings_from_file(path: Path, base: Settings) -> Settings:
     """``base`` with what the file says. Raises :class:`UsageError` naming file and key."""
-    table = _read_table(path) or {}
+    table = read_table(path) or {}
     changes: dict[str, Any] = {}
     target = base.target
     for key, value in table.items():

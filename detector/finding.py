@@ -152,7 +152,8 @@ class FileChange:
 class Fix:
     """A rewrite as plain data: edits of the finding's file that do not overlap, and what it does to other files.
 
-    All of it is applied or nothing. ``patches`` fills in ``diff``.
+    All of it is applied or nothing. ``patches`` fills in ``diff``. ``author`` names the language model that wrote the
+    edits, "" where they are a rule's.
     """
 
     title: str
@@ -163,6 +164,7 @@ class Fix:
     requires: tuple[str, ...] = ()
     diff: str = ""
     others: tuple[FileChange, ...] = ()
+    author: str = ""
 
 
 class Verdict(enum.Enum):

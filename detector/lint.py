@@ -20,6 +20,7 @@ from awp_lint.detector.project.source import Source, SourceError
 from awp_lint.detector.reporting.report import Report
 
 if TYPE_CHECKING:
+    from awp_lint.detector.advice.run import Adviser
     from awp_lint.detector.profiling.run import ProfileOutcome
     from awp_lint.detector.scan import ScanResult
 
@@ -59,12 +60,23 @@ def lint(options: argparse.Namespace, settings: Settings, command: Sequence[str]
     from awp_lint.patches.steploop.build import with_step_patches
 
     problems = [*result.problems, *result.unused]
-    ranked = rank(with_step_patches(findings, options.paths or ["."], settings, problems))
     read = _Sources(result.digests)
+    adviser = _adviser(options, settings, read) if options.llm else None
+    if adviser is not None and not options.llm_dry_run:
+        findings = adviser.judge(findings)
+    ranked = rank(with_step_patches(findings, options.paths or ["."], settings, problems))
+    if adviser is not None and options.llm_dry_run:
+        sys.stdout.write(adviser.questions(ranked))
+        return EXIT_CLEAN
+    if adviser is not None:
+        ranked = adviser.write(ranked)
+        notes += adviser.notes()
     proven: frozenset[str] | None = None
     if options.verify and command is not None:
         ranked, profile, told, proven = _proven(options, command, ranked, result, read, profile)
         notes = (*notes, *told)
+        if adviser is not None:
+            adviser.learn(ranked)
     if options.fix and proven is None:
         return _fix(options, settings, ranked, problems, result.digests)
     if options.diff:
@@ -96,6 +108,17 @@ def lint(options: argparse.Namespace, settings: Settings, command: Sequence[str]
     if command is not None and options.propagate_exit and exit_code is not None:
         return exit_code if exit_code >= 0 else 128 - exit_code  # died of a signal: what a shell would say
     return _exit_code(options, report.counted, problems)
+
+
+def _adviser(options: argparse.Namespace, settings: Settings, read: _Sources) -> Adviser:
+    """What asks the language model; its progress goes to a person's terminal alone."""
+    from awp_lint.detector.advice.run import Adviser
+
+    def report(text: str) -> None:
+        if not options.quiet and sys.stderr.isatty():
+            print(f"awp-lint: language model: {text}", file=sys.stderr)
+
+    return Adviser(options.llm_settings, options.paths or ["."], settings, read, report)
 
 
 def narrow(options: argparse.Namespace, findings: Sequence[Finding]) -> tuple[list[Finding], tuple[str, ...]]:

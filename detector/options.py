@@ -105,6 +105,19 @@ def _jobs(text: str) -> int:
     return int(text)
 
 
+def _count(text: str) -> int:
+    if not text.isdigit() or len(text) > 10:
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number")
+    return int(text)
+
+
+def _names(text: str) -> tuple[str, ...]:
+    names = tuple(part.strip() for part in text.split(",") if part.strip())
+    if not names:
+        raise argparse.ArgumentTypeError("the name of a model is missing")
+    return names
+
+
 def build_parser() -> argparse.ArgumentParser:
     """The parser for our own half of the line; the user's command never reaches it."""
     parser = _Parser(
@@ -191,6 +204,17 @@ def build_parser() -> argparse.ArgumentParser:
     )
     run.add_argument("--propagate-exit", action="store_true", help="exit with the profiled command's code")
 
+    llm = parser.add_argument_group("advice of a language model (off by default; nothing is sent without --llm)")
+    llm.add_argument("--llm", action="store_true", help="a jury on unsure findings, and patches where no rule has one")
+    llm.add_argument("--llm-model", type=_names, metavar="NAMES", help="model, or several that take turns in the jury")
+    llm.add_argument("--llm-base-url", metavar="URL", help="any OpenAI-compatible server, such as one of yours")
+    llm.add_argument("--llm-dry-run", action="store_true", help="print what would be sent, send nothing")
+    llm.add_argument("--llm-votes", type=_count, metavar="N", help="jurors a finding (3)")
+    llm.add_argument("--llm-patches", type=_count, metavar="N", help="most patches that are asked for (3; 0: none)")
+    llm.add_argument("--llm-max-calls", type=_count, metavar="N", help="most requests (40)")
+    llm.add_argument("--llm-max-tokens", type=_count, metavar="N", help="most tokens, in and out (200000)")
+    llm.add_argument("--llm-max-seconds", type=_count, metavar="S", help="most seconds, all requests together (180)")
+
     target = parser.add_argument_group("what the code will run on")
     target.add_argument("--target-torch", type=_version, metavar="X.Y")
     target.add_argument("--target-transformers", type=_version, metavar="X.Y")
@@ -225,6 +249,16 @@ def check_combinations(options: argparse.Namespace, command: Sequence[str] | Non
         )
     if options.watch and (command is not None or options.fix or options.diff or options.output is not None):
         raise UsageError("--watch reports on the terminal: without --profile, --fix, --diff and --output")
+    if not options.llm:
+        for name in (
+            "model", "base_url", "dry_run", "votes", "patches", "max_calls", "max_tokens", "max_seconds",
+        ):  # fmt: skip
+            if getattr(options, f"llm_{name}") not in (None, False):
+                raise UsageError(f"--llm-{name.replace('_', '-')} goes with --llm")
+    elif options.watch or options.lsp or options.write_baseline is not None:
+        raise UsageError("--llm goes with none of --watch, --lsp and --write-baseline")
+    if options.llm_dry_run and command is not None:
+        raise UsageError("--llm-dry-run sends and runs nothing: without --profile")
     if options.write_baseline is not None:
         if command is not None or options.fix or options.diff or options.changed or options.changed_from is not None:
             raise UsageError("--write-baseline notes what a scan of everything finds: give it alone")

@@ -32,9 +32,10 @@ class FilePatch:
 
 
 def price(finding: Finding) -> str:
-    """What the finding costs, in a few words; "" when no run has priced it."""
+    """What the finding costs, in a few words; "" when no run has priced it, or where a model wrote the patch: the
+    prediction is of what the rule proposes."""
     saving = finding.evidence.predicted_saving if finding.evidence else None
-    if saving is None:
+    if saving is None or (finding.fix is not None and finding.fix.author):
         return ""
     if saving.low_pct <= 0:
         return f"saves at most {saving.high_pct:.1f} %"
@@ -146,7 +147,9 @@ def _from_disk(path: str) -> Source:
 
 def without_edits(fix: Fix) -> Fix:
     """The fix stepped down to a recommendation, for a rewrite that turned out not to apply."""
-    return dataclasses.replace(fix, safety=Safety.MANUAL, edits=(), imports=(), effects=(), others=(), diff="")
+    return dataclasses.replace(
+        fix, safety=Safety.MANUAL, edits=(), imports=(), effects=(), others=(), diff="", author=""
+    )
 
 
 def plan_files(
