@@ -286,17 +286,17 @@ BATCHING = (
         "module",
         """
         @torch.inference_mode()
-        def denoise_{u}(unet: nn.Module, latents: torch.Tensor, cond, uncond, scheduler, timesteps, guidance_scale):
+        def generate_image_{u}(unet: nn.Module, latents: torch.Tensor, cond, uncond, scheduler, timesteps, scale):
             for t in timesteps:
                 empty = unet(latents, t, uncond)
                 noise = unet(latents, t, cond)
-                mixed = empty + guidance_scale * (noise - empty)
+                mixed = empty + scale * (noise - empty)
                 latents = scheduler.step(mixed, t, latents)
             return latents
         """,
         """
         @torch.inference_mode()
-        def denoise_{u}(unet: nn.Module, latents: torch.Tensor, both, scheduler, timesteps, guidance_scale):
+        def generate_image_{u}(unet: nn.Module, latents: torch.Tensor, both, scheduler, timesteps, guidance_scale):
             for t in timesteps:
                 empty, noise = unet(torch.cat([latents, latents]), t, both).chunk(2)
                 mixed = empty + guidance_scale * (noise - empty)
@@ -435,7 +435,7 @@ PRECISION = (
         "module",
         """
         @torch.inference_mode()
-        def denoise_{u}(unet: nn.Module, latents: torch.Tensor, num_inference_steps: int):
+        def generate_image_{u}(unet: nn.Module, latents: torch.Tensor, num_inference_steps: int):
             latents = latents.to("cuda")
             for t in range(num_inference_steps):
                 with torch.autocast("cuda", dtype=torch.bfloat16):
@@ -445,7 +445,7 @@ PRECISION = (
         """,
         """
         @torch.inference_mode()
-        def denoise_{u}(unet: nn.Module, latents: torch.Tensor, num_inference_steps: int):
+        def generate_image_{u}(unet: nn.Module, latents: torch.Tensor, num_inference_steps: int):
             latents = latents.to("cuda")
             with torch.autocast("cuda", dtype=torch.bfloat16):
                 for t in range(num_inference_steps):

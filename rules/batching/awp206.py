@@ -16,7 +16,6 @@ from awp_lint.rules.common import (
     assigned_name,
     callee,
     frequency_reason,
-    loop_body,
     names_in,
     opaque,
     short,
@@ -105,6 +104,7 @@ class SerialLoader(Rule):
         if run is None:
             return
         frequency = view.frequency(run)
+        around = loop if isinstance(loop, ast.For) else view.statement(loop.iter)
         inference = bool(view.regions(run) & Region.INFERENCE)
         yield Candidate(
             node=node,
@@ -112,8 +112,8 @@ class SerialLoader(Rule):
             action="give the loader workers, pinned memory and batches (`num_workers`, `pin_memory`, `batch_size`)",
             confidence=self.confidence if inference else Confidence.LOW,
             frequency=frequency,
-            why=(f"line {loop.lineno} goes over it", *frequency_reason(frequency)),
-            lines=(loop, loop),
+            why=(f"line {around.lineno} goes over it", *frequency_reason(frequency)),
+            lines=(around, around),
         )
 
 
@@ -152,21 +152,22 @@ def _in_memory(call: ast.Call, view: FunctionView) -> bool:
     return any(isinstance(value, ast.Call) and callee(value) in _IN_MEMORY for value in made)
 
 
-def _loop_over(call: ast.Call, view: FunctionView) -> ast.For | None:
+def _loop_over(call: ast.Call, view: FunctionView) -> ast.For | ast.comprehension | None:
     """The loop of this definition that goes over the loader."""
     name = assigned_name(view, call)
-    for loop in view.nodes(ast.For):
-        assert isinstance(loop, ast.For)
+    for loop in view.nodes(ast.For, ast.comprehension):
+        assert isinstance(loop, ast.For | ast.comprehension)
         if any(part is call for part in ast.walk(loop.iter)):
             return loop
-        if name is not None and name in names_in(loop.iter) and loop.lineno > call.lineno:
+        if name is not None and name in names_in(loop.iter) and loop.iter.lineno > call.lineno:
             return loop
     return None
 
 
-def _model_in(loop: ast.For, view: FunctionView) -> ast.Call | None:
+def _model_in(loop: ast.For | ast.comprehension, view: FunctionView) -> ast.Call | None:
     """A call of the loop that runs a model; None where the loop trains one."""
-    calls = [part for s in loop_body(loop) for part in ast.walk(s) if isinstance(part, ast.Call)]
+    passes = loop.body if isinstance(loop, ast.For) else [view.statement(loop.iter)]
+    calls = [part for one in passes for part in ast.walk(one) if isinstance(part, ast.Call)]
     if any(callee(call) in _LEARNS for call in calls):
         return None
     own = [call for call in calls if view.parent(call) is not None]

@@ -130,7 +130,7 @@ class InvariantRecompute(Rule):
         loops = view.loops(node)
         if loops:
             yield from self._in_loop(node, loops[0], view, file)
-        if isinstance(node, ast.Call) and callee(node) in _TABLES:
+        if isinstance(node, ast.BinOp) or (isinstance(node, ast.Call) and callee(node) in _TABLES):
             yield from self._per_layer(node, view, file)
 
     def _in_loop(self, node: ast.expr, loop: ast.AST, view: FunctionView, file: FileView) -> Iterator[Candidate]:
@@ -210,7 +210,7 @@ class InvariantRecompute(Rule):
             why=frequency_reason(frequency),
         )
 
-    def _per_layer(self, node: ast.Call, view: FunctionView, file: FileView) -> Iterator[Candidate]:
+    def _per_layer(self, node: ast.Call | ast.BinOp, view: FunctionView, file: FileView) -> Iterator[Candidate]:
         """Tables of sizes and constants in a function that every layer calls."""
         if view.class_name is None or view.loops(node) or _sized_parent(node, view, file):
             return
@@ -377,8 +377,7 @@ def _sized_parent(node: ast.expr, view: FunctionView, file: FileView) -> bool:
         if isinstance(parent, ast.stmt):
             return False
         if (
-            isinstance(parent, ast.Call)
-            and callee(parent) in _TABLES
+            (isinstance(parent, ast.BinOp) or (isinstance(parent, ast.Call) and callee(parent) in _TABLES))
             and _work(parent, view, file) is not None
             and _from_sizes(parent, view)
         ):

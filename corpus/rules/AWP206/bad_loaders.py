@@ -41,3 +41,9 @@ def score(model: nn.Module, images: Dataset) -> list[float]:
         for batch in loader:
             scores.append(model(batch.to("cuda")).mean())
     return scores
+
+
+@torch.inference_mode()
+def features(encoder: nn.Module, images: Dataset) -> list[torch.Tensor]:
+    loader = DataLoader(images, batch_size=16)  # expect: AWP206
+    return [encoder(batch.to("cuda")) for batch in loader]
