@@ -133,15 +133,18 @@ class GitHub:
 
     def _pages(self, url: str) -> Iterator[dict[str, Any]]:
         """All rows of a list as plain data: the library's objects would ask again for each one's missing fields."""
-        page = 1
+        page, seen = 1, set[int]()
         while True:
             headers, rows = self._client.requester.requestJsonAndCheck(
                 "GET", url, parameters={"per_page": 100, "page": page}
             )
             if not isinstance(rows, list):
                 raise BotError("GitHub answers with something that is no list of comments")
-            yield from rows
-            if 'rel="next"' not in headers.get("link", ""):
+            new = [row for row in rows if row["id"] not in seen]
+            yield from new
+            seen.update(row["id"] for row in new)
+            # A server that names a next page for ever, as one behind a broken proxy may, ends too.
+            if not new or 'rel="next"' not in headers.get("link", ""):
                 return
             page += 1
 
