@@ -49,7 +49,6 @@ class Copy:
 
     def lint(self, *words: str) -> subprocess.CompletedProcess[bytes]:
         env = {**os.environ, "XDG_CACHE_HOME": str(self.folder.parent / "cache")}
-        # A tool that is being worked on is found before the copy, whatever the working folder holds.
         return subprocess.run([sys.executable, "-m", "awp_lint", *words], cwd=self.folder, env=env, capture_output=True)
 
     def changed(self) -> list[str]:
@@ -124,8 +123,8 @@ def check(copy: Copy, parts: Sequence[str]) -> int:
     for name in bad:
         if not before.get(name):
             wrong.append(f"{name}: imported before, now {after[name]}")
-    print(f"{len(after) - len(bad)} changed modules import; {len(bad)} do not, {len(bad)} of them did not before either"
-          if not any("imported before" in line for line in wrong) else f"{len(bad)} changed modules do not import")  # fmt: skip
+    lost = sum("imported before" in line for line in wrong)
+    print(f"{len(after) - len(bad)} changed modules import; {len(bad)} do not, {len(bad) - lost} did not before either")
 
     first = copy.git("diff")
     copy.lint(*paths, "--fix", "--unsafe-fixes")
