@@ -38,6 +38,8 @@ def lint(options: argparse.Namespace, settings: Settings, command: Sequence[str]
     if options.write_baseline is not None:
         return _write_baseline(options, findings, result.problems)
     findings, notes = narrow(options, findings)
+    if options.write_ignores is not None:
+        return _write_ignores(options, settings, findings, list(result.problems))
     profile: dict[str, Any] | None = None
     exit_code: int | None = None
     if command is not None or options.attach is not None or options.trace is not None:
@@ -149,6 +151,35 @@ def _write_baseline(options: argparse.Namespace, findings: Sequence[Finding], pr
         print(f"awp-lint: {len(findings)} findings are known now: {options.write_baseline}", file=sys.stderr)
         print_problems(problems)
     return EXIT_ERROR if any(problem.fatal for problem in problems) else EXIT_CLEAN
+
+
+def _write_ignores(
+    options: argparse.Namespace, settings: Settings, findings: Sequence[Finding], problems: list[Problem]
+) -> int:
+    """Write a comment above each statement with findings, look again, and say what is still not silenced."""
+    from awp_lint.detector.ignoring import ignore_edits
+    from awp_lint.patches.plan import FilePatch
+    from awp_lint.patches.splice import splice
+    from awp_lint.patches.write import WriteError, write_patch
+
+    read = _Sources()
+    by_path: dict[str, list[Finding]] = {}
+    for finding in findings:
+        if finding.cell is None and finding.origin == "project" and finding.path.endswith((".py", ".pyi")):
+            by_path.setdefault(finding.path, []).append(finding)
+    for path, group in by_path.items():
+        try:
+            source = read(path)
+            after = splice(source.text, ignore_edits(source, group, options.write_ignores))
+            write_patch(FilePatch(source, after, tuple(group), (), ""))
+        except (WriteError, ValueError, SyntaxError, OSError) as error:
+            problems.append(Problem(path, str(error).removeprefix(f"{path}: "), fatal=True))
+    wanted = {finding.id for finding in findings}
+    left = [f for f in _scan(options, settings).findings if f.id in wanted and f.suppressed is None]
+    if not options.quiet:
+        print(f"{len(wanted) - len(left)} silenced, {len(left)} left", file=sys.stderr)
+    print_problems(problems)
+    return _exit_code(options, len(left), problems)
 
 
 def _measured(

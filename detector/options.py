@@ -142,6 +142,8 @@ def build_parser() -> argparse.ArgumentParser:
     rules.add_argument("--baseline", metavar="FILE", help="only what this file does not know yet")
     rules.add_argument("--write-baseline", metavar="FILE", help="make all present findings known, in this file")
 
+    rules.add_argument("--write-ignores", metavar="REASON", help="silence what is found by comments with this reason")
+
     report = parser.add_argument_group("report")
     report.add_argument("--format", choices=FORMATS, default="text", help="default: text")
     report.add_argument("--output", metavar="FILE", help="where the report goes (default: standard output)")
@@ -259,6 +261,11 @@ def check_combinations(options: argparse.Namespace, command: Sequence[str] | Non
         raise UsageError("--llm goes with none of --watch, --lsp and --write-baseline")
     if options.llm_dry_run and command is not None:
         raise UsageError("--llm-dry-run sends and runs nothing: without --profile")
+    if options.write_ignores is not None:
+        if not options.write_ignores.strip():
+            raise UsageError("--write-ignores needs the reason that a reader of the code will see")
+        if command is not None or options.fix or options.diff or options.watch or options.write_baseline is not None:
+            raise UsageError("--write-ignores writes comments: without --profile, --fix, --diff and the like")
     if options.write_baseline is not None:
         if command is not None or options.fix or options.diff or options.changed or options.changed_from is not None:
             raise UsageError("--write-baseline notes what a scan of everything finds: give it alone")
