@@ -15,7 +15,7 @@ from awp_lint.detector.semantics.model import FunctionModel
 from awp_lint.patches.steploop.calls import Loop, StepCall, step_calls
 from awp_lint.patches.steploop.closure import Closure, Obstacle, Repair, RepairKind
 from awp_lint.patches.steploop.mend import Mending, Unmendable, mend, wrap_call
-from awp_lint.patches.steploop.placing import helper_text, place_beside
+from awp_lint.patches.steploop.placing import CACHE, CACHE_NAMES, NAME, helper_text, place_beside
 from awp_lint.patches.steploop.project import Part, ProjectPart, load
 from awp_lint.rules.common import short
 
@@ -40,15 +40,21 @@ def with_step_patches(
     files, _ = read_all(found)
     parts: dict[str, ProjectPart | None] = {}
     done: dict[int, Finding] = {}
+    entered: dict[str, Finding] = {}  # functions that run in a captured step, and whose finding that is
     for finding in chosen:
         try:
             if finding.path not in parts and len(parts) < _MOST_FILES:
                 parts[finding.path] = load(finding.path, files, settings)
             project = parts.get(finding.path)
             if project is not None:
-                done[id(finding)] = _patched(finding, project, settings)
+                done[id(finding)] = _patched(finding, project, settings, entered)
         except Exception as error:  # as for rules: it must not cost the user the findings
             problems.append(Problem(finding.path, f"the step-loop patch failed: {error!r}", finding.span.line))
+    for finding in chosen:
+        around = entered.get(f"{finding.path}:{finding.function}")
+        if around is not None and around is not finding and id(finding) in done:
+            place = f"{around.path}:{around.span.line}"
+            done[id(finding)] = _explained(finding, [f"it runs in the step that the patch at {place} captures"])
     return [done.get(id(finding), finding) for finding in findings]
 
 
@@ -58,7 +64,7 @@ def _may_have_one(finding: Finding) -> bool:
     return finding.fix is not None and not finding.fix.edits
 
 
-def _patched(finding: Finding, project: ProjectPart, settings: Settings) -> Finding:
+def _patched(finding: Finding, project: ProjectPart, settings: Settings, entered: dict[str, Finding]) -> Finding:
     place = _loop_of(finding, project)
     if place is None:
         return finding
@@ -66,6 +72,7 @@ def _patched(finding: Finding, project: ProjectPart, settings: Settings) -> Find
     accepted: list[StepCall] = []
     repairs: dict[int, Repair] = {}
     refused: list[str] = []
+    inside: set[str] = set()
     random = False
     for step in step_calls(loop, view, project):
         name = short(step.call.func, 40)
@@ -78,6 +85,7 @@ def _patched(finding: Finding, project: ProjectPart, settings: Settings) -> Find
             refused.append(f"`{name}`: {_reasons(closure.obstacles)}")
             continue
         accepted.append(step)
+        inside |= closure.entered
         repairs |= closure.repairs
         random = random or closure.random
     if not accepted:
@@ -88,6 +96,7 @@ def _patched(finding: Finding, project: ProjectPart, settings: Settings) -> Find
         return _explained(finding, [str(error)])
     if fix is None:
         return finding
+    entered.update(dict.fromkeys(inside, finding))
     why = tuple(f"left as it is: {reason}" for reason in refused)
     return dataclasses.replace(finding, fix=fix, why=(*finding.why, *why))
 
@@ -132,7 +141,8 @@ def _fix(
     random: bool,
 ) -> Fix | None:
     helper = place_beside(part, project)
-    if helper is None:
+    cache = place_beside(part, project, CACHE)
+    if helper is None or cache is None:
         return None
     mending = Mending()
     for step in steps:
@@ -141,26 +151,33 @@ def _fix(
         mend(repair, mending)
     changes = []
     for path, edits in mending.edits.items():
-        imports = (*helper.imports(mending.names[path]), *mending.imports.get(path, ()))
+        names = mending.names[path]
+        imports = (
+            *cache.imports(names & CACHE_NAMES),
+            *helper.imports(names - CACHE_NAMES),
+            *mending.imports.get(path, ()),
+        )
         changes.append(FileChange(path, tuple(edits), imports))
     own = next(change for change in changes if change.path == finding.path)
     others = tuple(change for change in changes if change is not own)
-    if not helper.exists:
-        others = (*others, FileChange(helper.path, created=helper_text()))
     kinds = {repair.kind for repair in repairs.values()}
-    names = ", ".join(f"`{short(step.call.func, 40)}`" for step in steps)
+    if not helper.exists:
+        others = (*others, FileChange(helper.path, created=helper_text(NAME, helper.module)))
+    if RepairKind.GROW in kinds and not cache.exists:
+        others = (*others, FileChange(cache.path, created=helper_text(CACHE, helper.module)))
+    run = ", ".join(f"`{short(step.call.func, 40)}`" for step in steps)
     requires = [
         "nothing that the step keeps on the device is replaced while it runs (weights, buffers); "
         "caches are known by the addresses of their tensors",
         *(repair_text(repair) for repair in repairs.values()),
     ]
     effects = [Effect.MEMORY, Effect.TIMING]
-    if RepairKind.OPEN_END in kinds:
+    if kinds & {RepairKind.OPEN_END, RepairKind.ATTEND}:
         effects.append(Effect.NUMERICS)
     if random:
         effects.append(Effect.RNG)
     return Fix(
-        title=f"run {names} as a CUDA graph, captured once a shape",
+        title=f"run {run} as a CUDA graph, captured once a shape",
         safety=Safety.UNSAFE,
         edits=own.edits,
         imports=own.imports,
@@ -175,6 +192,7 @@ def repair_text(repair: Repair) -> str:
     line = getattr(repair.node, "lineno", 0)
     words = {
         RepairKind.GUARD: "no step passes what this check forbids: in a graph it is not made",
+        RepairKind.ATTEND: "attention over a buffer with a mask sums in another order than over the exact length",
         RepairKind.OPEN_END: "the mask hides what lies beyond the newest position: in a graph the whole buffer is read",
     }.get(repair.kind, repair.kind.value)
     return f"{repair.view.path}:{line}: {words}"

@@ -109,7 +109,7 @@ def _role(
     if number or value.kind in (Kind.NONE, Kind.STRING, Kind.DTYPE, Kind.DEVICE):
         return Role.FRESH, ""
     kept = not changes and isinstance(argument, ast.Name | ast.Attribute)
-    return (Role.OUTER if kept and not _tensors(words) else Role.INPUT), ""
+    return (Role.GIVEN if kept and not _tensors(words) else Role.INPUT), ""
 
 
 def _whole(argument: ast.expr, view: FunctionModel) -> bool:

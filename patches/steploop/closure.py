@@ -17,7 +17,8 @@ from awp_lint.detector.semantics.values import Kind
 from awp_lint.detector.semantics.view import Region, Target
 from awp_lint.patches.steploop.project import Part, ProjectPart
 from awp_lint.patches.steploop.roles import VIEWS, Role, Roles, worst
-from awp_lint.rules.common import callee, short
+from awp_lint.rules.common import argument, callee, short
+from awp_lint.rules.flow import version
 from awp_lint.rules.graphs.hostwork import Want, host_work
 
 _MOST_FUNCTIONS = 300
@@ -37,6 +38,9 @@ class RepairKind(enum.Enum):
     POSITIONS = "positions are counted on the device"
     OPEN_END = "the whole buffer is read, its end is left to the mask"
     SPAN = "a place in a buffer is found on the device"
+    GROW = "keys and values are written into a buffer with room to spare"
+    LENGTH = "the length of a cache is known on the device"
+    ATTEND = "a mask hides what of the buffer is not filled"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +74,16 @@ class Closure:
         self.obstacles: list[Obstacle] = []
         self.repairs: dict[int, Repair] = {}
         self.random = False
+        self.entered: set[str] = set()  # path and qualified name of each function
         self.sliced_masks = 0  # masks cut to the length of the keys
         self.position_tests = 0  # comparisons of columns with positions
         self._seen: dict[tuple[str, tuple[tuple[str, Role], ...]], Role] = {}
+        self._growing = growing_attributes(project)
 
     def enter(self, name: str, roles: Mapping[str, Role]) -> None:
         """Walk a function and what it calls. ``roles`` are those of its parameters; the others are OUTER."""
         self._visit(name, roles)
+        self._read_elsewhere()
         opened = [repair for repair in self.repairs.values() if repair.kind is RepairKind.OPEN_END]
         if opened and not (self.sliced_masks and self.position_tests):
             for repair in opened:
@@ -102,6 +109,7 @@ class Closure:
         if len(self._seen) > _MOST_FUNCTIONS:
             return Role.FRESH
         view, part = self.project.functions[name]
+        self.entered.add(f"{view.path}:{view.qualname}")
         node = view.node
         if not isinstance(node, ast.FunctionDef):
             self._obstacle(node, view, f"`{view.qualname}` is no plain function")
@@ -119,6 +127,7 @@ class Closure:
                         returned[id(call)] = max(result, returned.get(id(call), Role.FRESH))
             for read in view.nodes(ast.Attribute):
                 assert isinstance(read, ast.Attribute)
+                self._note_cache(read, view, roles, returned)
                 getter = self._property(read, view)
                 if getter is not None:
                     result = self._visit(getter, {"self": roles.of(read.value)})
@@ -129,8 +138,12 @@ class Closure:
             if not view.regions(inner) & _ASIDE:
                 self._check(inner, view, part, roles)
         results = [r.value for r in view.nodes(ast.Return) if isinstance(r, ast.Return) and r.value is not None]
-        self._seen[key] = worst(role for role in map(roles.of, results))
-        return self._seen[key]
+        result = worst(map(roles.of, results))
+        for call in calls:
+            if returned.get(id(call)) is Role.GROWN and self._grown(call, view, part):
+                result = Role.GROWN
+        self._seen[key] = result
+        return result
 
     def _follow(self, call: ast.Call, view: FunctionModel, roles: Roles) -> Role | None:
         """Walk what a call of the project runs; None where it runs nothing of the project."""
@@ -147,6 +160,96 @@ class Closure:
             result = self._visit(name, given)
             found.append(Role.FRESH if name.endswith(".__init__") else result)
         return worst(found) if found else None
+
+    # caches that grow ----------------------------------------------------------------------------------------------
+
+    def _kept(self, node: ast.expr, view: FunctionModel) -> int | None:
+        """The dimension in which an attribute of an object grows, None for what does not grow."""
+        if not isinstance(node, ast.Attribute):
+            return None
+        own = isinstance(node.value, ast.Name) and node.value.id == "self"
+        cls = view.class_name if own else view.value(node.value).cls
+        return self._growing.get((cls or "", node.attr))
+
+    def _note_cache(self, node: ast.Attribute, view: FunctionModel, roles: Roles, returned: dict[int, Role]) -> None:
+        """Give reads of a growing attribute their roles: the tensor itself, and its length."""
+        dim = self._kept(node, view)
+        if dim is None or not isinstance(node.ctx, ast.Load) or roles.of(node.value) is not Role.GIVEN:
+            return
+        returned[id(node)] = Role.GROWN
+        length = _length_read(node, dim, view)
+        if length is not None:
+            returned[id(length)] = Role.MOVING
+
+    def _cache_read(self, node: ast.Attribute, view: FunctionModel, part: Part) -> None:
+        """A growing attribute is read: only what the patch knows how to serve is no obstacle."""
+        dim = self._kept(node, view)
+        parent = view.parent(node)
+        length = None if dim is None else _length_read(node, dim, view)
+        if length is not None:
+            self.repairs[id(length)] = Repair(RepairKind.LENGTH, length, view, part)
+            return
+        if isinstance(parent, ast.Compare) and all(_none(side) for side in parent.comparators):
+            return
+        if isinstance(parent, ast.Return) or (
+            isinstance(parent, ast.Tuple) and isinstance(view.parent(parent), ast.Return)
+        ):
+            return
+        if _grows(view.statement(node)) is not None:
+            return
+        self._obstacle(node, view, f"`{short(node, 40)}`, which grows, is used in a way that is not understood")
+
+    def _read_elsewhere(self) -> None:
+        """Code outside of the step that reads a cache's tensors would find them longer than they are filled."""
+        grows = {r.view.class_name for r in self.repairs.values() if r.kind is RepairKind.GROW}
+        names = {attribute: cls for cls, attribute in self._growing if cls in grows}
+        for view, _ in self.project.functions.values() if names else ():
+            if f"{view.path}:{view.qualname}" in self.entered:
+                continue
+            for read in view.nodes(ast.Attribute):
+                assert isinstance(read, ast.Attribute)
+                if read.attr not in names or not isinstance(read.ctx, ast.Load):
+                    continue
+                parent = view.parent(read)
+                if isinstance(parent, ast.Call) and parent.func is read:
+                    continue
+                own = isinstance(read.value, ast.Name) and read.value.id == "self"
+                cls = view.class_name if own else view.value(read.value).cls
+                if cls is None or cls == names[read.attr]:
+                    self._obstacle(read, view, f"`{short(read, 40)}`, which grows, is read outside of the step")
+
+    def _grown(self, call: ast.Call, view: FunctionModel, part: Part) -> bool:
+        """Follow the keys and values that a call returns to the attention; whether the function returns them."""
+        statement = view.statement(call)
+        if isinstance(statement, ast.Return):
+            if statement.value is not call:
+                self._obstacle(call, view, f"`{short(call, 40)}` is used in a way that is not understood")
+            return True
+        names = {
+            part.id for part in ast.walk(statement) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)
+        }
+        if not (isinstance(statement, ast.Assign) and statement.value is call):
+            self._obstacle(call, view, f"`{short(call, 40)}` is used in a way that is not understood")
+            return False
+        handed_on = False
+        for use in (use for name in sorted(names) for use in view.uses(name)):
+            found = version(use.id, use, view)
+            if found.place == "after" and found.node is not statement:
+                continue
+            if found.place != "after":
+                if use.lineno > statement.lineno:
+                    self._obstacle(use, view, f"`{use.id}`, which grows, is used in a way that is not understood")
+                continue
+            parent = view.parent(use)
+            if isinstance(parent, ast.keyword):
+                parent = view.parent(parent)
+            if isinstance(parent, ast.Call) and _attention(parent, use, view):
+                self.repairs[id(parent)] = Repair(RepairKind.ATTEND, parent, view, part)
+            elif isinstance(view.statement(use), ast.Return) and isinstance(parent, ast.Return | ast.Tuple):
+                handed_on = True
+            else:
+                self._obstacle(use, view, f"`{use.id}`, which grows, goes elsewhere than into a plain attention")
+        return handed_on
 
     def _reached(self, call: ast.Call, view: FunctionModel) -> tuple[str, ...]:
         reached = view.targets(call)
@@ -188,15 +291,15 @@ class Closure:
             else:
                 given[first] = roles.of(receiver)
         known = {*names, *(arg.arg for arg in target.node.args.kwonlyargs)}
-        for index, argument in enumerate(call.args):
-            if isinstance(argument, ast.Starred):
-                if roles.of(argument) in (Role.MOVING, Role.INPUT):
+        for index, passed in enumerate(call.args):
+            if isinstance(passed, ast.Starred):
+                if roles.of(passed) in (Role.MOVING, Role.INPUT):
                     return None
                 for name in names[index:]:
-                    given.setdefault(name, roles.of(argument))
+                    given.setdefault(name, roles.of(passed))
                 break
             if index < len(names):
-                given[names[index]] = roles.of(argument)
+                given[names[index]] = roles.of(passed)
         for keyword in call.keywords:
             if keyword.arg is None:
                 return None
@@ -217,6 +320,8 @@ class Closure:
                 self._store(target, view, roles)
         elif isinstance(node, ast.Call):
             self._call(node, view, roles)
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load) and roles.of(node) is Role.GROWN:
+            self._cache_read(node, view, part)
         elif isinstance(node, ast.With):
             for item in node.items:
                 if not (view.qualified(_called(item.context_expr)) or "").startswith("torch."):
@@ -243,12 +348,23 @@ class Closure:
                 return
         self._obstacle(node, view, f"`{short(node, 50)}` {want.value}")
 
+    def _part_of(self, view: FunctionModel) -> Part:
+        return self.project.parts[view.path]
+
     def _store(self, target: ast.expr, view: FunctionModel, roles: Roles) -> None:
         if isinstance(target, ast.Tuple | ast.List):
             for part in target.elts:
                 self._store(part, view, roles)
         elif isinstance(target, ast.Attribute):
             if roles.of(target.value) is not Role.FRESH:
+                statement = view.statement(target)
+                cat = _grows(statement)
+                if self._kept(target, view) is not None and roles.of(target.value) is Role.GIVEN:
+                    if cat is not None:
+                        self.repairs[id(cat)] = Repair(RepairKind.GROW, cat, view, self._part_of(view))
+                        return
+                    if _only_when_empty(target, view):
+                        return
                 grows = "cat(" in ast.unparse(view.statement(target))
                 why = (
                     "grows by a copy, so its size changes at every step"
@@ -267,7 +383,7 @@ class Closure:
             self._obstacle(
                 node, view, f"`{short(node, 40)}` writes into what the step is given, which is a copy in the graph"
             )
-        elif role is Role.OUTER and not value.is_tensor and value.kind is not Kind.UNKNOWN:
+        elif role in (Role.OUTER, Role.GIVEN) and not value.is_tensor and value.kind is not Kind.UNKNOWN:
             self._obstacle(node, view, f"`{short(node, 40)}` writes into an object, which a replay would not do")
 
     def _call(self, call: ast.Call, view: FunctionModel, roles: Roles) -> None:
@@ -296,7 +412,7 @@ class Closure:
             ("torch.", "math.", "builtins.", "typing.", "einops.", "copy.")
         ):
             fact = lookup(dotted, self.target)
-            waits = fact is not None and "wait" in fact.effects and name not in _SOMETIMES
+            waits = fact is not None and "wait" in fact.effects and not _spared(call, name, roles)
             if dotted.startswith("math."):
                 waits = any(roles.is_tensor(arg) or roles.of(arg) is Role.POSITION for arg in call.args)
             if waits:
@@ -316,7 +432,7 @@ class Closure:
             if kind in _OBJECTS or name in ("_replace", "format", "join", "items", "keys", "values"):
                 return
             fact = lookup(f"torch.Tensor.{name}", self.target)
-            if fact is not None and "wait" in fact.effects and name not in _SOMETIMES:
+            if fact is not None and "wait" in fact.effects and not _spared(call, name, roles):
                 self._obstacle(call, view, f"`{short(call, 50)}` waits for the device")
                 return
             if fact is not None or name in VIEWS:
@@ -370,6 +486,83 @@ _BUILTINS = frozenset({
 })  # fmt: skip
 
 
+def growing_attributes(project: ProjectPart) -> dict[tuple[str, str], int]:
+    """Attributes that methods replace by themselves with more at the end, by class, and the dimension they grow in."""
+    found: dict[tuple[str, str], int] = {}
+    for view, _ in project.functions.values():
+        for statement in view.nodes(ast.Assign):
+            assert isinstance(statement, ast.Assign)
+            cat = _grows(statement)
+            if cat is None or view.class_name is None:
+                continue
+            target = statement.targets[0]
+            dim = argument(cat, 1, "dim")
+            assert isinstance(target, ast.Attribute) and isinstance(dim, ast.Constant) and isinstance(dim.value, int)
+            if isinstance(target.value, ast.Name) and target.value.id == "self":
+                found[view.class_name, target.attr] = dim.value
+    return found
+
+
+def _grows(statement: ast.stmt) -> ast.Call | None:
+    """The call of ``x.a = torch.cat([x.a, new], dim=2)``."""
+    if not (
+        isinstance(statement, ast.Assign) and len(statement.targets) == 1 and isinstance(statement.value, ast.Call)
+    ):
+        return None
+    call, target = statement.value, statement.targets[0]
+    if not isinstance(target, ast.Attribute) or callee(call) != "cat" or not call.args:
+        return None
+    parts, dim = call.args[0], argument(call, 1, "dim")
+    if not (isinstance(parts, ast.List | ast.Tuple) and len(parts.elts) == 2):
+        return None
+    if ast.unparse(parts.elts[0]) != ast.unparse(target) or len(call.args) + len(call.keywords) != 2:
+        return None
+    return call if isinstance(dim, ast.Constant) and isinstance(dim.value, int) and dim.value >= 0 else None
+
+
+def _length_read(node: ast.Attribute, dim: int, view: FunctionModel) -> ast.expr | None:
+    """``x.a.shape[2]`` or ``x.a.size(2)`` of the attribute ``x.a``, in the dimension in which it grows."""
+    parent = view.parent(node)
+    whole = view.parent(parent) if isinstance(parent, ast.Attribute) else None
+    if not isinstance(parent, ast.Attribute):
+        return None
+    if parent.attr == "shape" and isinstance(whole, ast.Subscript) and isinstance(whole.slice, ast.Constant):
+        return whole if whole.slice.value == dim else None
+    if parent.attr == "size" and isinstance(whole, ast.Call) and len(whole.args) == 1:
+        given = whole.args[0]
+        return whole if isinstance(given, ast.Constant) and given.value == dim else None
+    return None
+
+
+def _only_when_empty(target: ast.Attribute, view: FunctionModel) -> bool:
+    """Whether a store stands in the branch that makes a cache's first content: ``if x.a is None: x.a = …``."""
+    child: ast.AST = target
+    parent = view.parent(child)
+    while parent is not None:
+        if isinstance(parent, ast.If) and child in parent.body:
+            tests = parent.test.values if isinstance(parent.test, ast.BoolOp) else [parent.test]
+            for test in tests:
+                if (
+                    isinstance(test, ast.Compare)
+                    and isinstance(test.ops[0], ast.Is)
+                    and _none(test.comparators[0])
+                    and isinstance(test.left, ast.Attribute)
+                    and ast.unparse(test.left.value) == ast.unparse(target.value)
+                ):
+                    return True
+        child, parent = parent, view.parent(parent)
+    return False
+
+
+def _attention(call: ast.Call, use: ast.expr, view: FunctionModel) -> bool:
+    """Whether keys or values go into an attention without a mask of its own."""
+    if view.qualified(call.func) != "torch.nn.functional.scaled_dot_product_attention":
+        return False
+    if len(call.args) > 3 or any(k.arg is None or (k.arg == "attn_mask" and not _none(k.value)) for k in call.keywords):
+        return False
+    return use in call.args[1:] or any(k.value is use and k.arg in ("key", "value") for k in call.keywords)
+
+
 def _parameters(node: ast.FunctionDef) -> Iterator[ast.arg]:
     yield from (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)
     yield from (arg for arg in (node.args.vararg, node.args.kwarg) if arg is not None)
@@ -384,6 +577,13 @@ def _inside(node: ast.FunctionDef, view: FunctionModel) -> Iterator[ast.AST]:
             continue
         yield part
         pending += reversed(list(ast.iter_child_nodes(part)))
+
+
+def _spared(call: ast.Call, name: str, roles: Roles) -> bool:
+    """Whether a call that may wait does not, as it is written here."""
+    if name == "repeat_interleave":
+        return bool(call.args) and not any(roles.is_tensor(arg) for arg in call.args[-1:])
+    return name in _SOMETIMES
 
 
 def _loaded(node: ast.expr) -> bool:
@@ -420,7 +620,7 @@ def _open(node: ast.Slice, view: FunctionModel, roles: Roles) -> bool:
         holder = view.parent(holder)
     if not (isinstance(holder, ast.Subscript) and isinstance(holder.ctx, ast.Load)):
         return False
-    return roles.of(holder.value) is Role.OUTER or "mask" in ast.unparse(holder.value)
+    return roles.of(holder.value) in (Role.OUTER, Role.GIVEN) or "mask" in ast.unparse(holder.value)
 
 
 def _cut_to_length(node: ast.Subscript) -> bool:

@@ -11,6 +11,7 @@ from awp_lint.detector.semantics.model import FunctionModel
 from awp_lint.patches.steploop.calls import StepCall
 from awp_lint.patches.steploop.closure import Repair, RepairKind
 from awp_lint.patches.steploop.project import Part
+from awp_lint.rules.common import argument
 from awp_lint.rules.nodemap import Definition
 
 
@@ -50,15 +51,15 @@ def wrap_call(step: StepCall, view: FunctionModel, part: Part, into: Mending) ->
     else:
         edits = [Edit(start, first, f"run_step({func}{comma}{' ' if comma else ''}")]
     names = {"run_step"}
-    for argument in step.moving:
-        low, high = definition.range(argument)
+    for number in step.moving:
+        low, high = definition.range(number)
         edits += [Edit(low, low, "at("), Edit(high, high, ")")]
         names.add("at")
     into.add(view.path, edits, *names)
 
 
 def _first_argument(call: ast.Call, definition: Definition, end: int) -> int:
-    starts = [definition.range(argument)[0] for argument in call.args]
+    starts = [definition.range(passed)[0] for passed in call.args]
     text = definition.source.text
     for keyword in call.keywords:
         value = definition.range(keyword.value)[0]
@@ -139,11 +140,42 @@ def _span(repair: Repair, definition: Definition, into: Mending) -> None:
     into.add(repair.view.path, [Edit(start, end, new)])
 
 
+def _grow(repair: Repair, definition: Definition, into: Mending) -> None:
+    node = repair.node
+    assert isinstance(node, ast.Call) and isinstance(node.args[0], ast.List | ast.Tuple)
+    old, new = (definition.text(part) for part in node.args[0].elts)
+    dim = argument(node, 1, "dim")
+    assert dim is not None
+    text = f"grow({old}, {new}, dim={definition.text(dim)})"
+    into.add(repair.view.path, [definition.replace(node, text)], "grow")
+
+
+def _length(repair: Repair, definition: Definition, into: Mending) -> None:
+    node = repair.node
+    if isinstance(node, ast.Subscript):
+        holder, dim = node.value, node.slice
+    else:
+        assert isinstance(node, ast.Call)
+        holder, dim = node.func, node.args[0]
+    assert isinstance(node, ast.expr) and isinstance(holder, ast.Attribute)
+    text = f"length_of({definition.text(holder.value)}, {definition.text(dim)})"
+    into.add(repair.view.path, [definition.replace(node, text)], "length_of")
+
+
+def _attend(repair: Repair, definition: Definition, into: Mending) -> None:
+    node = repair.node
+    assert isinstance(node, ast.Call)
+    into.add(repair.view.path, [definition.replace(node.func, "attend")], "attend")
+
+
 _MENDERS: dict[RepairKind, Callable[[Repair, Definition, Mending], None]] = {
     RepairKind.GUARD: _guard,
     RepairKind.POSITIONS: _positions,
     RepairKind.OPEN_END: _open_end,
     RepairKind.SPAN: _span,
+    RepairKind.GROW: _grow,
+    RepairKind.LENGTH: _length,
+    RepairKind.ATTEND: _attend,
 }
 _ATOMS = (ast.Name, ast.Attribute, ast.Subscript, ast.Call, ast.Constant)
 

@@ -11,16 +11,20 @@ from awp_lint.detector.finding import Import
 from awp_lint.patches.steploop.project import Part, ProjectPart
 
 NAME = "step_graph"
+CACHE = "step_cache"
+CACHE_NAMES = frozenset({"grow", "length_of", "attend"})
+_OURS = "awp_lint.patches.steploop."
 
 
-def helper_text() -> str:
-    """The helper module, as it is written into the user's project."""
-    return Path(__file__).with_name(f"{NAME}.py").read_text(encoding="utf-8")
+def helper_text(name: str, graph_module: str) -> str:
+    """A helper module as it is written into the user's project, where ``step_graph`` is called ``graph_module``."""
+    text = Path(__file__).with_name(f"{name}.py").read_text(encoding="utf-8")
+    return text.replace(f"{_OURS}{NAME}", graph_module)
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The helper's path, as findings print paths, the module's dotted name, and whether the file is there already."""
+    """A helper's path, as findings print paths, the module's dotted name, and whether the file is there already."""
 
     path: str
     module: str
@@ -31,14 +35,15 @@ class Place:
         return tuple(Import(self.module, name) for name in sorted(names))
 
 
-def place_beside(part: Part, project: ProjectPart) -> Place | None:
-    """A place for the helper beside a file; None where another module has its name."""
+def place_beside(part: Part, project: ProjectPart, helper: str = NAME) -> Place | None:
+    """A place for a helper beside a file; None where another module has its name."""
     folder = Path(part.real).parent
     shown = part.model.path.rpartition("/")[0]
-    for name in (NAME, f"{NAME}s"):
+    sign = {NAME: "def run_step(", CACHE: "def grow("}[helper]
+    for name in (helper, f"{helper}s"):
         real = folder / f"{name}.py"
         exists = real.exists()
-        if exists and "def run_step(" not in real.read_text(encoding="utf-8", errors="replace"):
+        if exists and sign not in real.read_text(encoding="utf-8", errors="replace"):
             continue
         prefix = _prefix(folder, project)
         module = f"{prefix}.{name}" if prefix else name

@@ -15,9 +15,11 @@ class Role(enum.IntEnum):
 
     FRESH = 0  # made in the step
     POSITION = 1  # a tensor made from a number that changes
-    INPUT = 2  # given to the step, so in the graph a static copy
-    OUTER = 3  # an object that outlives the step: the module, its attributes, a cache
-    MOVING = 4  # a Python number that changes from step to step
+    INPUT = 2  # a tensor given to the step, so in the graph a static copy
+    GIVEN = 3  # an object given to the step: a cache
+    OUTER = 4  # the module and its attributes, globals
+    MOVING = 5  # a Python number that changes from step to step
+    GROWN = 6  # keys or values of a cache that grows by concatenation
 
 
 def worst(roles: Iterable[Role]) -> Role:
@@ -67,7 +69,9 @@ class Roles:
 
     def _store(self, target: ast.expr, value: ast.expr) -> None:
         if isinstance(target, ast.Name):
-            self._merge(target.id, self.of(value))
+            role = self.of(value)
+            if role is not Role.GROWN:  # whose uses are followed one by one
+                self._merge(target.id, role)
         elif isinstance(target, ast.Tuple | ast.List):
             parts = value.elts if isinstance(value, ast.Tuple | ast.List) else None
             for index, part in enumerate(target.elts):
@@ -101,6 +105,8 @@ class Roles:
             role = self.of(node.value)
             return Role.FRESH if node.attr in _NUMBERS else role
         if isinstance(node, ast.Subscript):
+            if id(node) in self._returned:
+                return self._returned[id(node)]  # the length of a cache
             role = self.of(node.value)
             index = self.of(node.slice)
             return max(role, Role.POSITION) if index in (Role.MOVING, Role.POSITION) else role

@@ -41,6 +41,21 @@ def in_step() -> bool:
     return getattr(_state, "inside", False)
 
 
+def capturing() -> bool:
+    """Whether the running code is being recorded: it is not executed, and runs in Python no more."""
+    return getattr(_state, "hooks", None) is not None
+
+
+def each_replay(ready: Callable[[], bool], done: Callable[[], None]) -> None:
+    """While a step is captured: what is asked before each replay, which otherwise is no replay, and done after it."""
+    _state.hooks.append((ready, done))
+
+
+def given(tensor: torch.Tensor) -> bool:
+    """Whether a tensor belongs to an object that was handed to the running step."""
+    return any(tensor is one for one in getattr(_state, "given", ()))
+
+
 def run_step(step: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Call ``step``, as a graph where that is possible."""
     leaves, spec = tree_flatten((args, kwargs))
@@ -100,7 +115,7 @@ class StepGraphs:
         with self._lock:  # copy in, replay, copy out belong together
             if not self._failed:
                 key = (spec, *map(_meaning, leaves), *_modes(self._step()))
-                entry = self._entries.pop(key, None) or _Entry(leaves)
+                entry = self._entries.pop(key, None) or _Entry()
                 self._entries[key] = entry
                 if len(self._entries) > MOST_GRAPHS:
                     self._entries.popitem(last=False)
@@ -123,16 +138,17 @@ class CaptureFailed(Exception):
 class _Entry:
     """One combination of shapes and objects: warm-up calls, then a graph with its buffers."""
 
-    def __init__(self, leaves: list[Any]) -> None:
+    def __init__(self) -> None:
         self.calls = 0
-        self.objects = [leaf for leaf in leaves if not isinstance(leaf, (torch.Tensor, *_plain))]  # addresses stay
+        self.objects: list[Any] = []
         self.inputs: list[Any] = []
         self.outputs: list[Any] = []
         self.spec: Any = None
         self.replay: Callable[[], None] | None = None
+        self.hooks: list[tuple[Callable[[], bool], Callable[[], None]]] = []
 
     def call(self, step: Callable[..., Any], leaves: list[Any], spec: Any) -> Any:
-        if self.replay is None and self.calls < WARM_UPS:
+        if not all(ready() for ready, _ in self.hooks) or (self.replay is None and self.calls < WARM_UPS):
             self.calls += 1
             try:
                 with _side_stream():
@@ -145,18 +161,27 @@ class _Entry:
             _fill(self.inputs, leaves)
         assert self.replay is not None
         self.replay()
+        for _, done in self.hooks:
+            done()
         return tree_unflatten(_copies(self.outputs), self.spec)
 
     def _capture(self, step: Callable[..., Any], leaves: list[Any], spec: Any) -> None:
-        self.inputs = [_buffer(leaf) for leaf in leaves]
+        inputs = [_buffer(leaf) for leaf in leaves]
+        hooks: list[tuple[Callable[[], bool], Callable[[], None]]] = []
+        _state.hooks = hooks
         try:
-            self.replay, result = record(lambda: _run(step, self.inputs, spec))
+            self.replay, result = record(lambda: _run(step, inputs, spec))
         except Exception as error:
             raise CaptureFailed from error
+        finally:
+            _state.hooks = None
+        self.hooks = hooks
+        self.objects = [leaf for leaf in leaves if _is_object(leaf) and not _buffered(leaf)]  # their memory is in use
+        self.inputs = [None if _is_object(leaf) else leaf for leaf in inputs]
         self.outputs, self.spec = tree_flatten(result)
         known = {id(leaf) for leaf in leaves}
         for leaf in self.outputs:
-            if not isinstance(leaf, (torch.Tensor, *_plain)) and id(leaf) not in known:
+            if _is_object(leaf) and id(leaf) not in known:
                 raise CaptureFailed(f"it returns a {type(leaf).__name__}, whose tensors cannot be seen")
 
 
@@ -192,10 +217,12 @@ def _pool() -> Any:
 def _run(step: Callable[..., Any], leaves: list[Any], spec: Any) -> Any:
     args, kwargs = tree_unflatten(leaves, spec)
     _state.inside = True
+    _state.given = [tensor for leaf in leaves if _is_object(leaf) for tensor in _held(leaf)]
     try:
         return step(*args, **kwargs)
     finally:
         _state.inside = False
+        _state.given = ()
 
 
 @contextmanager
@@ -248,7 +275,25 @@ def _meaning(leaf: Any) -> Any:
         return leaf.shape, leaf.dtype, leaf.device
     if type(leaf) is at:
         return at
-    return (type(leaf), leaf) if isinstance(leaf, _plain) else (id(leaf), _addresses(leaf))
+    if isinstance(leaf, _plain):
+        return type(leaf), leaf
+    return (0 if _buffered(leaf) else id(leaf)), _addresses(leaf)
+
+
+def _is_object(leaf: Any) -> bool:
+    return not isinstance(leaf, (torch.Tensor, *_plain))
+
+
+def _held(thing: Any) -> list[torch.Tensor]:
+    """The tensors that an object holds in its attributes, and in lists and dicts there."""
+    held = tree_flatten(list(vars(thing).values()))[0] if hasattr(thing, "__dict__") else []
+    return [item for item in held if isinstance(item, torch.Tensor)]
+
+
+def _buffered(thing: Any) -> bool:
+    """Whether all tensors of an object lie in buffers that outlive it: then any object in these buffers will do."""
+    held = [] if isinstance(thing, torch.nn.Module) else _held(thing)
+    return bool(held) and all(hasattr(tensor, "step_buffer") for tensor in held)
 
 
 def _addresses(thing: Any) -> tuple[int, ...]:
@@ -257,8 +302,7 @@ def _addresses(thing: Any) -> tuple[int, ...]:
         return tuple(
             t.data_ptr() for t in (next(thing.parameters(), None), next(thing.buffers(), None)) if t is not None
         )
-    held = tree_flatten(list(vars(thing).values()))[0] if hasattr(thing, "__dict__") else []
-    return tuple(item.data_ptr() for item in held if isinstance(item, torch.Tensor))
+    return tuple(item.data_ptr() for item in _held(thing))
 
 
 def _modes(step: Callable[..., Any]) -> tuple[Any, ...]:

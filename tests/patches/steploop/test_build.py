@@ -155,15 +155,61 @@ def test_a_buffer_read_to_its_end_needs_a_mask(tmp_path: Path, monkeypatch: pyte
     assert finding.fix is not None and "no mask hides the rest" in finding.fix.title
 
 
-def test_dynamic_caches_are_told_and_the_fixed_part_is_still_captured(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_dynamic_cache_becomes_a_static_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shutil.copytree(CORPUS / "steploops" / "speech", tmp_path / "speech")
     found = {Path(f.path).name: f for f in patched(monkeypatch, tmp_path / "speech")}
     outer, inner = found["main.py"].fix, found["model.py"].fix
-    assert outer is not None and outer.title.startswith("run `self.model.depth_decoder` as a CUDA graph")
-    assert any("`self.model.decoder`" in why and "grows by a copy" in why for why in found["main.py"].why)
-    assert inner is not None and inner.safety is Safety.MANUAL
+    assert outer is not None and outer.effects == (Effect.MEMORY, Effect.TIMING, Effect.NUMERICS)
+    assert [edit.replacement for edit in outer.edits] == [
+        "run_step(self.model.depth_decoder, ",
+        "run_step(self.model.decoder, ",
+    ]
+    parts = next(change for change in outer.others if change.path == "model.py")
+    assert sorted(edit.replacement for edit in parts.edits) == [
+        "attend",
+        "grow(self.keys, keys, dim=2)",
+        "grow(self.values, values, dim=2)",
+        "length_of(self.keys, 2)",
+        "start + torch.arange(x.shape[1], device=x.device)",
+    ]
+    created = {change.path: change.created for change in outer.others if change.created}
+    assert set(created) == {"step_graph.py", "step_cache.py"}
+    assert "from step_graph import" in created["step_cache.py"] and "awp_lint" not in created["step_cache.py"]
+    assert inner is not None and inner.safety is Safety.MANUAL and "main.py:33 captures" in inner.title
+
+
+CACHE_USES = {
+    "a mask of its own": ("is_causal=length > 1)", "attn_mask=None if length > 1 else keys[:, :1, :, 0] > -9.0)"),
+    "repeated heads": ("context = F", "keys = keys.repeat_interleave(1, dim=1)\n        context = F"),
+    "a length elsewhere": ("return self.keys, self.values\n", "return self.keys, self.values + self.keys.mean()\n"),
+}
+
+
+@pytest.mark.parametrize("name", CACHE_USES)
+def test_a_cache_that_is_not_understood_stays_and_the_fixed_part_is_captured(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(CORPUS / "steploops" / "speech", tmp_path / "speech")
+    model = tmp_path / "speech" / "model.py"
+    old, new = CACHE_USES[name]
+    assert old in model.read_text()
+    model.write_text(model.read_text().replace(old, new))
+    found = {Path(f.path).name: f for f in patched(monkeypatch, tmp_path / "speech")}
+    fix = found["main.py"].fix
+    assert fix is not None and fix.title == "run `self.model.depth_decoder` as a CUDA graph, captured once a shape"
+    assert any("left as it is: `self.model.decoder`" in why and "grows" in why for why in found["main.py"].why)
+
+
+def test_a_cache_that_other_code_reads_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copytree(CORPUS / "steploops" / "speech", tmp_path / "speech")
+    main = tmp_path / "speech" / "main.py"
+    main.write_text(
+        main.read_text().replace(
+            "return torch.cat(frames)", "print(caches[0].keys.shape)\n        return torch.cat(frames)"
+        )
+    )
+    found = {Path(f.path).name: f for f in patched(monkeypatch, tmp_path / "speech")}
+    assert any("is read outside of the step" in why for why in found["main.py"].why)
 
 
 def test_the_chat_patch_in_three_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
