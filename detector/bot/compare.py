@@ -8,6 +8,7 @@ that a change cannot switch its own check off.
 from __future__ import annotations
 
 import dataclasses
+import re
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -27,6 +28,7 @@ from awp_lint.detector.project.source import Source
 from awp_lint.detector.scan import ScanResult, scan
 from awp_lint.detector.target import project_target
 
+_HASH = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 DEFAULT_BASELINE = ".awp-lint-baseline.json"
 
 
@@ -45,6 +47,9 @@ class Comparison:
 
 def _find_commits(repository: Repository, change: Change) -> str:
     """The merge base of the change, whose commits are fetched where they are missing."""
+    for name in (change.head, change.base):
+        if not _HASH.fullmatch(name):
+            raise BotError(f"the host names a commit {name[:60]!r}, which is none")
     if any(repository.commit(name) is None for name in (change.head, change.base)):
         repository.fetch(*change.refs)
     missing = [name[:12] for name in (change.head, change.base) if repository.commit(name) is None]

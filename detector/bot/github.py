@@ -100,7 +100,9 @@ class GitHub:
             base, head = pull.base, pull.head
             # The head's repository is None once its fork is deleted.
             fork = head.repo is None or head.repo.full_name != base.repo.full_name
-            return Change(self._number, base.sha, head.sha, fork, (base.ref, f"refs/pull/{self._number}/head"))
+            return Change(
+                self._number, base.sha, head.sha, fork, (f"refs/heads/{base.ref}", f"refs/pull/{self._number}/head")
+            )
 
     def me(self) -> str:
         """The login whose comments are ours. A workflow's token may not ask; its login is always the same."""

@@ -63,7 +63,7 @@ class GitLab:
             base=refs["start_sha"],
             head=refs["head_sha"],
             fork=request.source_project_id != request.target_project_id,
-            refs=(request.target_branch, f"refs/merge-requests/{self._number}/head"),
+            refs=(f"refs/heads/{request.target_branch}", f"refs/merge-requests/{self._number}/head"),
             position=tuple(sorted((key, str(refs[key])) for key in ("base_sha", "head_sha", "start_sha"))),
         )
 

@@ -29,9 +29,15 @@ class Ignore:
     """A command that is followed: a rule in the whole change, or only in one thread's findings."""
 
     rule: str
-    ids: tuple[str, ...] | None
+    thread: words.Marker | None
     author: str
     reason: str
+
+    def speaks_of(self, finding: Finding) -> bool:
+        """Whether a finding is meant."""
+        if self.rule not in (finding.rule, *finding.also):
+            return False
+        return self.thread is None or finding.id in self.thread.ids or _code(finding) == _told_code(self.thread)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +90,7 @@ def commands(notes: Sequence[Note], may_write: Callable[[str], bool]) -> tuple[l
                 refused.append(f"`/awp ignore {rule}` was not followed: it takes write access to this repository")
                 continue
             marker = roots.get(note.root)
-            followed.append(Ignore(rule, marker.ids if marker else None, note.author, reason))
+            followed.append(Ignore(rule, marker, note.author, reason))
     return followed, list(dict.fromkeys(refused))
 
 
@@ -124,7 +130,7 @@ class _Planner:
         threads = self._threads()
         open_now, fixed = self._follow(threads, counted, reasons, harmless)
         told_of = {name for thread in threads for name in thread.marker.ids}
-        groups = {(t.marker.rule, t.marker.group) for t in open_now}
+        groups = {_told_code(thread.marker) for thread in open_now}
         on_lines, elsewhere = [], []
         room = self.most - len(open_now)
         for copies in _folded(counted):
@@ -132,7 +138,7 @@ class _Planner:
             elsewhere += [f for f in copies if f not in here and f.id not in told_of]
             on_lines += [f for f in copies if f in here or f.id in told_of]
             first = here[0] if here else None
-            if first is None or any(f.id in told_of for f in copies) or (first.rule, first.group) in groups:
+            if first is None or any(f.id in told_of for f in copies) or _code(first) in groups:
                 continue
             if room > 0:
                 room -= 1
@@ -161,11 +167,7 @@ class _Planner:
         )
 
     def _ignored(self, finding: Finding) -> Ignore | None:
-        names = (finding.rule, *finding.also)
-        return next(
-            (i for i in self.ignores if i.rule in names and (i.ids is None or finding.id in i.ids)),
-            None,
-        )
+        return next((ignore for ignore in self.ignores if ignore.speaks_of(finding)), None)
 
     # comments that are there already
 
@@ -193,11 +195,19 @@ class _Planner:
     ) -> tuple[list[_Thread], int]:
         """Bring each comment to what is true now; those that are open, and how many are fixed."""
         by_id = {finding.id: finding for finding in (*counted, *harmless)}
+        told = {name for thread in threads for name in thread.marker.ids}
+        # Code that the author moved to another file or class is another finding, and the same one to a reader.
+        by_code = {_code(finding): finding for finding in by_id.values() if finding.id not in told}
+        ignored_code = {_code(f): reasons[f.id] for f in self.comparison.new if f.id in reasons}
+        silenced = {finding.id for finding in self.comparison.silenced}
         open_now: list[_Thread] = []
         fixed = 0
         for thread in threads:
             alive = [by_id[name] for name in thread.marker.ids if name in by_id]
+            if not alive and thread.marker.state == "open" and _told_code(thread.marker) in by_code:
+                alive = [by_code[_told_code(thread.marker)]]
             ignored = next((reasons[name] for name in thread.marker.ids if name in reasons), None)
+            ignored = ignored or ignored_code.get(_told_code(thread.marker))
             if alive:
                 open_now.append(thread)
                 if thread.marker.state != "open":
@@ -207,6 +217,8 @@ class _Planner:
                     self._edit(thread, words.repriced(thread.note.body, alive[0], self.trusted))
             elif ignored is not None:
                 self._close(thread, "ignored", _who(ignored))
+            elif silenced & set(thread.marker.ids):
+                self._close(thread, "ignored", "silenced by a comment in the code")
             else:
                 fixed += 1
                 self._close(thread, "fixed", f"not found at {self.change.head[:12]}")
@@ -299,6 +311,14 @@ def _folded(findings: Sequence[Finding]) -> list[list[Finding]]:
     for finding in findings:
         groups.setdefault((finding.rule, finding.group) if finding.group else finding.id, []).append(finding)
     return list(groups.values())
+
+
+def _code(finding: Finding) -> tuple[str, str]:
+    return finding.rule, finding.group or f"id {finding.id}"
+
+
+def _told_code(marker: words.Marker) -> tuple[str, str]:
+    return marker.rule, marker.group
 
 
 def _who(ignore: Ignore) -> str:

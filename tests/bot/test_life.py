@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 
 import pytest
-from botworld import DECODE, FAULTY, MODEL, World, git
+from botworld import BASE, DECODE, FAULTY, MODEL, World, git
 from fake_github import FakeGitHub, Fault
 
 Bot = Callable[..., int]
@@ -203,6 +203,42 @@ def test_comments_in_the_code_that_silence_are_counted(hub: FakeGitHub, world: W
     bot()
     assert len(hub.review_comments) == 2
     assert "1 more silenced by comments in the code that this change adds" in hub.summary()
+
+
+def test_what_is_silenced_in_the_code_later_is_said_to_be(hub: FakeGitHub, world: World, bot: Bot) -> None:
+    hub.push(world.commit(FAULTY))
+    bot()
+    silent = FAULTY["srv/model.py"].replace(".to(ids.device)", ".to(ids.device)  # awp: ignore[AWP602] small")
+    hub.push(world.commit({"srv/model.py": silent}))
+    bot()
+    (told,) = [c["body"] for c in hub.review_comments if "state=ignored" in c["body"]]
+    assert "Ignored: silenced by a comment in the code." in told and "fixed" not in hub.summary()
+
+
+def test_a_file_renamed_on_the_way_is_not_commented_again(hub: FakeGitHub, world: World, bot: Bot) -> None:
+    hub.push(world.commit(FAULTY))
+    bot()
+    (thread,) = [c for c in hub.review_comments if "rule=AWP102" in c["body"]]
+    hub.say("dev", "/awp ignore AWP102 it must stop here", reply_to=thread["id"])
+    bot()
+    moved = {"srv/decode.py": None, "srv/decoding.py": FAULTY["srv/decode.py"]}
+    app = BASE["app.py"].replace("srv.decode", "srv.decoding")
+    hub.push(world.commit({**moved, "app.py": app}))
+    hub.writes()
+    bot()
+    assert not [row for row in hub.writes() if "/pulls/" in row]
+    assert "2 new findings, 1 ignored" in hub.summary() and "`srv/decoding.py:12`" in hub.summary()
+    hub.push(world.commit({"srv/decoding.py": DECODE}))
+    bot()
+    assert "1 new finding, 2 fixed" in hub.summary() and len(hub.open_comments()) == 1
+
+
+def test_a_host_that_names_no_commit(
+    hub: FakeGitHub, world: World, bot: Bot, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hub.push("--upload-pack=touch${IFS}no")
+    assert bot() == 2
+    assert "which is none" in capsys.readouterr().err
 
 
 def test_a_dry_run_only_reads(hub: FakeGitHub, world: World, bot: Bot, capsys: pytest.CaptureFixture[str]) -> None:
