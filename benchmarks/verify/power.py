@@ -79,6 +79,8 @@ def record(path: str, seconds: float, unit_ms: float, processes: int) -> None:
     for number in range(processes):
         arm = "AB"[number % 2]
         launched = launcher.launch(Request((Wish(trial, 60.0, compare=False),), 60.0, number, "process", arm))
+        if launcher.interrupted:
+            break
         times = max(launched.units, key=len, default=())
         if times:
             alone.append(trimmed_mean_of(times))

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import itertools
 import json
 import os
 import shutil
-import struct
 import sys
 import tempfile
 import time
@@ -20,8 +18,6 @@ from typing import Any
 from awp_lint.detector.profiling.launch import Plan, RunOptions, run_profiled
 from awp_lint.detector.profiling.session import PlannedMark
 from awp_lint.detector.verification.overlay import FileOverlay, PatchTrial, moved
-
-_RECORD = struct.Struct("=QII")
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +127,7 @@ class Launcher:
             _digest(streams / "stdout"),
             (streams / "stdout").stat().st_size,
             _tail(streams / "stderr"),
-            tuple(times for place in processes if (times := unit_times(place, self.units))),
+            tuple(times for place in processes if (times := unit_times(place))),
             tuple(error for process in session.processes for error in process.errors),
         )
 
@@ -182,48 +178,13 @@ def _mark(planned: PlannedMark) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def unit_times(place: Path, units: Sequence[PlannedMark]) -> tuple[float, ...]:
-    """Times between the ticks of a process's busiest unit loop, in ns, from the end of its warm-up on.
-
-    Pauses (five times the median) and what a new request begins in are left out.
-    """
-    try:
-        raw = (place / "ticks.ring").read_bytes()
-    except OSError:
+def unit_times(place: Path) -> tuple[float, ...]:
+    """Times per unit of a process, in ns, from the end of its warm-up on; pauses (five times the median) left out."""
+    laps = (_json(place / "proof.json") or {}).get("laps", ())
+    if not laps:
         return ()
-    proof = _json(place / "proof.json") or {}
-    warm = int(proof.get("warm_ns") or 0)
-    kinds = {mark.index: mark.unit for mark in units}
-    times: dict[int, list[int]] = {}
-    used = -(-len(raw.rstrip(b"\0")) // _RECORD.size) * _RECORD.size
-    for now, _, code in _RECORD.iter_unpack(raw[: min(used, len(raw) - len(raw) % _RECORD.size)]):
-        if now and code >> 1 in kinds:
-            times.setdefault(code >> 1, []).append(now)
-    steps = {mark: ticks for mark, ticks in times.items() if kinds[mark] == "step"}
-    paced = steps or times
-    if not paced:
-        return ()
-    pace = max(paced, key=lambda mark: len(paced[mark]))
-    ticks = sorted(paced[pace])
-    requests = sorted(
-        now for mark, found in times.items() if kinds[mark] == "request" and mark != pace for now in found
-    )
-    late = [now for now in ticks if now >= warm] if warm else ticks[len(ticks) // 5 :]
-    return _without_pauses(late, requests)
-
-
-def _without_pauses(ticks: Sequence[int], requests: Sequence[int]) -> tuple[float, ...]:
-    import bisect
-
-    lengths = [
-        float(end - start)
-        for start, end in itertools.pairwise(ticks)
-        if bisect.bisect_left(requests, start) == bisect.bisect_left(requests, end)
-    ]
-    if not lengths:
-        return ()
-    middle = sorted(lengths)[len(lengths) // 2]
-    return tuple(length for length in lengths if length <= 5 * middle)
+    middle = sorted(laps)[len(laps) // 2]
+    return tuple(float(lap) for lap in laps if 0 < lap <= 5 * middle)
 
 
 def _json(path: Path) -> dict[str, Any] | None:

@@ -67,6 +67,7 @@ def _measure(
     monkeypatch: pytest.MonkeyPatch, machine: Machine, target: Target, units: int = 6000, unit_ms: float = 10.0
 ) -> Runs:
     monkeypatch.setattr(module, "perf_counter_ns", machine.clock)
+    monkeypatch.setattr(module, "waited_ns", lambda: 0)
     runs = Runs([target], PACE, frozenset(), machine, 7, unit_ms * 1e6)
     runs.begin()
     for _ in range(units):
@@ -120,6 +121,7 @@ def test_a_wait_before_host_work_is_worth_the_idle_device(monkeypatch: pytest.Mo
 def test_no_arm_pays_for_pauses_or_requests(monkeypatch: pytest.MonkeyPatch) -> None:
     machine, target = Machine(), _target("host.work(1.0)")
     monkeypatch.setattr(module, "perf_counter_ns", machine.clock)
+    monkeypatch.setattr(module, "waited_ns", lambda: 0)
     runs = Runs([target], PACE, frozenset((2,)), machine, 7, 10e6)
     runs.begin()
     for number in range(4000):
@@ -141,6 +143,7 @@ def _generate(patched_ms: float) -> Target:
 def test_a_call_that_encloses_units_keeps_the_arm_that_it_began_with(monkeypatch: pytest.MonkeyPatch) -> None:
     machine, target = Machine(), _generate(0.8)
     monkeypatch.setattr(module, "perf_counter_ns", machine.clock)
+    monkeypatch.setattr(module, "waited_ns", lambda: 0)
     runs = Runs([target], PACE, frozenset(), machine, 7, 10e6)
     tick: Callable[[], None] = lambda: runs.tick(PACE)  # noqa: E731
     machine.tick = tick  # type: ignore[attr-defined]
@@ -156,6 +159,7 @@ def test_a_call_that_encloses_units_keeps_the_arm_that_it_began_with(monkeypatch
 def test_calls_can_be_the_units(monkeypatch: pytest.MonkeyPatch) -> None:
     machine, target = Machine(), _target("host.tick(); host.work(0.5)", "host.tick(); host.work(1.0)")
     monkeypatch.setattr(module, "perf_counter_ns", machine.clock)
+    monkeypatch.setattr(module, "waited_ns", lambda: 0)
     runs = Runs([target], CALLS, frozenset(), machine, 7, 10e6)
     machine.tick = lambda: runs.tick(CALLS)  # type: ignore[attr-defined]
     runs.begin()
@@ -180,3 +184,20 @@ def test_a_fault_of_ours_ends_the_measurement_and_not_the_program(monkeypatch: p
     assert runs.done
     assert isinstance(runs.fault, OSError)
     assert target.functions[0].__code__ is target.own[0]
+
+
+def test_what_a_thread_waits_for_a_core_is_no_time_of_its_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine, target = Machine(), _target("host.work(0.5)")
+    stolen = 0.0
+    monkeypatch.setattr(module, "perf_counter_ns", machine.clock)
+    monkeypatch.setattr(module, "waited_ns", lambda: int(stolen * 1e6))
+    runs = Runs([target], PACE, frozenset(), machine, 7, 10e6)
+    runs.begin()
+    for number in range(1000):
+        runs.tick(PACE)
+        target.functions[0](machine)
+        if number % 3 == 0:  # another program has the core
+            machine.work(4.0)
+            stolen += 4.0
+    assert {round(r["A"], -2) for r in runs.rounds} == {1_000_000}
+    assert _saving(runs) == pytest.approx(50.0, abs=0.1)

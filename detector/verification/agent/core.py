@@ -19,12 +19,15 @@ from awp_lint.detector.profiling.agent.files import Record
 from awp_lint.detector.profiling.agent.pace import Pace
 from awp_lint.detector.profiling.agent.plan import Plan
 from awp_lint.detector.profiling.agent.process import facts
+from awp_lint.detector.profiling.agent.tracer import torch_module
 from awp_lint.detector.profiling.agent.warmth import Warmth, work
+from awp_lint.detector.verification.agent.laps import Laps
 from awp_lint.detector.verification.agent.overlay import Overlay, ProofState
 from awp_lint.detector.verification.agent.part import Part, Stop
 from awp_lint.detector.verification.agent.task import Task
 
 _WARM_LIMIT = 30.0  # s
+_UNTICKED = 5.0  # s after which a program whose modules are loaded is not expected to count units any more
 _PIECE = 0.05
 
 
@@ -42,6 +45,7 @@ class Prover:
         self.pace = Pace(self.state)
         self.results: dict[str, Any] = {"route": self.task.route, "arm": self.task.arm, "notes": []}
         self.parts: list[Part] = []
+        self._laps: Laps | None = None
         self._bell = allocate_lock()
         self._bell.acquire()
         self._gone = allocate_lock()
@@ -101,6 +105,8 @@ class Prover:
             self._warm_up()
             if self.task.route == "process":
                 self.results["warm_ns"] = time_ns()
+                self._laps = Laps(self.pace.kinds())
+                self.state.watch = self._laps.tick
                 self._enter("windows")
                 self._wait_long(self.task.patches[0].seconds)
             else:
@@ -134,13 +140,19 @@ class Prover:
     def _warm_up(self) -> None:
         warmth = Warmth()
         end = perf_counter() + _WARM_LIMIT
+        loaded = 0.0  # since when all modules of the patches are there, and torch
         while perf_counter() < end:
             ticks, ticking = self.pace.units(), self.pace.ticking()
             settled = warmth.settled(perf_counter(), ticks, work(0), ticking)
-            if settled and (ticking or "torch" in sys.modules):
+            if not loaded and torch_module() is not None and self._all_loaded():
+                loaded = perf_counter()
+            if settled and (ticking or (loaded and perf_counter() > loaded + _UNTICKED)):
                 return
             self._wait(_PIECE)
         self.results["notes"].append("the work per unit was not seen to become constant")
+
+    def _all_loaded(self) -> bool:
+        return all(path in self.state.overlaid or file.created for path, file in self.task.files.items())
 
     def _prove(self) -> None:
         self._enter("windows")
@@ -160,6 +172,8 @@ class Prover:
 
     def _save(self) -> None:
         self.results["overlaid"] = self.state.overlaid
+        if self._laps is not None:
+            self.results["laps"] = self._laps.longest()
         self.results["patches"] = [part.result() for part in self.parts]
         try:
             import json

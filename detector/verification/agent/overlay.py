@@ -89,7 +89,7 @@ class Overlay(Compiled):
         """The code of a file, or None where it must be loaded as it is: then nothing is proven of it."""
         code = super().compile(path, filename, marks, main)
         if self.proof.file_of(path) is not None:
-            self.proof.overlaid[path] = code is not None
+            self.proof.overlaid[os.path.realpath(path)] = code is not None
         return code
 
 

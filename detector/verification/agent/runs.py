@@ -4,7 +4,8 @@ A round is a run of each arm, A, A′ and B, in random order; each switch exchan
 that no arm pays for the exchange alone. How a run is timed depends on the device:
 
 *single*  where nothing is under way at the end of a unit (always on a CPU): one unit or a few neighbours; of short
-          units the first one after a switch is left out, and so are pauses and units that a request begins in.
+          units the first one after a switch is left out, and so are pauses, units that a request begins in, and the
+          time for which the thread waited for a core.
 *queued*  where the device lags behind the host: a run of K units and one of 4K, the device drained only before and
           after each, so that what overlaps may overlap, and what a run costs once cancels out.
 
@@ -21,11 +22,13 @@ from time import perf_counter_ns
 from typing import Any
 
 from awp_lint.detector.verification.agent.device import Device
+from awp_lint.detector.verification.agent.stolen import waited_ns
 from awp_lint.detector.verification.agent.task import CALLS
 from awp_lint.detector.verification.agent.versions import ARMS, Target
 
 _PAUSE = 5.0  # times the median: a pause between requests, not work
 _RUN_NS = 10e6  # a single run's units take about as long, or are two
+_CORRECTED_NS = 1e6  # units below are too short for the question how long their thread waited for a core
 _SHORT_NS = 4e6  # units below pay for a switch noticeably
 _LONG_NS = 50e6  # K units take about as long, or are four
 _MOST_UNITS = 200  # in a run
@@ -53,6 +56,7 @@ class Runs:
         self.queued = False
         self.units = max(1, min(_MOST_UNITS, int(_RUN_NS / max(unit_ns, 1.0))))
         self.drops = unit_ns < _SHORT_NS  # the first unit after a switch
+        self.corrects = unit_ns >= _CORRECTED_NS  # for the time that the thread waits for a core
         self.short = max(4, min(_MOST_UNITS, int(_LONG_NS / max(unit_ns, 1.0))))
         self.rounds: list[dict[str, float]] = []
         self.kept: dict[str, list[float]] = {arm: [] for arm in ARMS}
@@ -68,7 +72,7 @@ class Runs:
         self._queue: list[str] = []
         self._round: dict[str, float] = {}
         self._thread = 0
-        self._last = 0
+        self._last = self._waited = 0
         self._fresh = True  # the next interval is the first of its run
         self._requested = False
         self._arm = ""
@@ -135,7 +139,8 @@ class Runs:
         return ("" if self.encloses else self.installed), 0
 
     def _single(self, arm: str, frame: int) -> None:
-        interval, before = perf_counter_ns() - self._last, self._arm
+        now, waited = perf_counter_ns(), waited_ns() if self.corrects else 0
+        interval, before = now - self._last - (waited - self._waited), self._arm
         if before and (frame == self._frame or self.pace >= CALLS):
             if self._fresh:
                 self._fresh = False
@@ -158,7 +163,7 @@ class Runs:
             if self._warming and not self.device.idle():
                 self.busy[arm] += 1
         self._requested, self._frame, self._then = False, frame, self.installed
-        self._last = perf_counter_ns()
+        self._last, self._waited = perf_counter_ns(), waited_ns() if self.corrects else 0
 
     def _wanted(self) -> int:
         """Units of a run; where the switch waits for the call's end and spoils units until then, no few of them."""
