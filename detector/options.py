@@ -204,6 +204,9 @@ def build_parser() -> argparse.ArgumentParser:
         metavar="FILE",
         help="fail if the run does more a step than the saved ones (counts; on a GPU times too)",
     )
+    run.add_argument(
+        "--perfetto", metavar="FILE", help="also write the run as a trace for Perfetto: device work, calls, our marks"
+    )
     run.add_argument("--propagate-exit", action="store_true", help="exit with the profiled command's code")
 
     llm = parser.add_argument_group("advice of a language model (off by default; nothing is sent without --llm)")
@@ -290,6 +293,11 @@ def check_combinations(options: argparse.Namespace, command: Sequence[str] | Non
     for name in ("save_profile", "guard"):
         if getattr(options, name) is not None and command is None:
             raise UsageError(f"--{name.replace('_', '-')} needs a run: give it --profile CMD")
+    if options.perfetto is not None:
+        if command is None:
+            raise UsageError("--perfetto needs a run: give it --profile CMD")
+        if not Path(options.perfetto).resolve().parent.is_dir():
+            raise UsageError(f"--perfetto {options.perfetto}: its folder does not exist")
     if options.use_profile is not None and (
         command is not None or options.attach is not None or options.trace is not None
     ):

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from awp_lint.detector.errors import UsageError
@@ -45,7 +47,9 @@ def test_bad_values_name_the_value(line: str, words: str) -> None:
         build_parser().parse_args(line.split())
 
 
-@pytest.mark.parametrize("line", ["--diff --fix", "--unsafe-fixes", "--patch-dir p --fix", "--warmup soon", "--warmup -3"])
+@pytest.mark.parametrize(
+    "line", ["--diff --fix", "--unsafe-fixes", "--patch-dir p --fix", "--warmup soon", "--warmup -3"]
+)
 def test_combinations_that_cannot_be_meant(line: str) -> None:
     with pytest.raises(UsageError):
         check_combinations(build_parser().parse_args(line.split()), None)
@@ -118,3 +122,10 @@ def test_a_trace_is_evidence_of_its_own() -> None:
     check_combinations(options, None)
     with pytest.raises(UsageError, match="--trace reads evidence made elsewhere"):
         check_combinations(options, ["python", "x.py"])
+
+
+def test_a_trace_for_perfetto_needs_a_run_and_a_folder(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="--perfetto needs a run"):
+        check_combinations(build_parser().parse_args(["--perfetto", "t.json"]), None)
+    with pytest.raises(UsageError, match="its folder does not exist"):
+        check_combinations(build_parser().parse_args(["--perfetto", str(tmp_path / "no" / "t.json")]), ["python"])

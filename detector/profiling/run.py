@@ -73,7 +73,10 @@ def profile_findings(
         if options.get("perfetto"):
             from awp_lint.detector.profiling import perfetto
 
-            perfetto.write(options["perfetto"], session, findings, outcome.evidence)
+            try:
+                perfetto.write(options["perfetto"], session, findings, outcome.evidence)
+            except OSError as error:
+                outcome.notes.append(f"the trace for Perfetto could not be written: {error}")
         return outcome
     except LaunchError as error:
         raise UsageError(str(error)) from error

@@ -59,7 +59,7 @@ class Agent:
             if not self.schedule.stop("the program ended"):
                 self.record.error("the schedule did not end within 5 s")
             self.backend.stop()
-            self.schedule.tracer.settle()
+            self.schedule.slices.tracer.settle()
             seen = self.state.armed or self.state.other_copies or self.record.errors
             if seen or torch_module() is not None or self.attached or self.schedule.phase != "waiting":
                 self.record.save(clean_exit=True, **facts(self.state, self.backend))

@@ -14,35 +14,24 @@ import os
 import sys
 from _thread import allocate_lock, get_native_id, start_new_thread
 from collections import Counter
-from collections.abc import Iterator
 from time import perf_counter, perf_counter_ns, time_ns
 from typing import Any, Callable
 
-from awp_lint.detector.profiling.agent.aim import Aim
 from awp_lint.detector.profiling.agent.budget import BUDGET, Thin, event_ns, run_length, share, thinned
 from awp_lint.detector.profiling.agent.errand import Errand
 from awp_lint.detector.profiling.agent.files import Record
-from awp_lint.detector.profiling.agent.life import here
 from awp_lint.detector.profiling.agent.pace import Pace
-from awp_lint.detector.profiling.agent.process import facts, others, threads
+from awp_lint.detector.profiling.agent.process import facts, others
 from awp_lint.detector.profiling.agent.ring import BREAK
+from awp_lint.detector.profiling.agent.slices import Slices, Stop
 from awp_lint.detector.profiling.agent.state import State
-from awp_lint.detector.profiling.agent.tracer import Tracer, Unavailable, torch_module
+from awp_lint.detector.profiling.agent.tracer import torch_module
 from awp_lint.detector.profiling.agent.warmth import Warmth, work
 
-_EVENTS = 20_000  # a slice's bound: stop and export hold the GIL, some 0.2 s for as many
-_BYTES_PER_EVENT = 350  # of exported JSON
 _PIECE = 0.25  # s; how often a closing request is looked for
 _ROUNDS = 8
-_AIMED = 4  # slices in a round that wait for marks which run now and then ...
-_AIMING = 10.0  # s, ... and how long they may take together
 _LONGEST = 2.0  # s of a window, unless that is no three requests
 _REST = 1.0  # s after slices: the program goes on being slower for about as long (H200, torch 2.11)
-_PATIENCE = 2.0  # s without a safe point until torch's modules are asked for one too
-
-
-class Stop(Exception):
-    """The run is over, for the schedule."""
 
 
 class Schedule:
@@ -52,9 +41,8 @@ class Schedule:
         self.state = state
         self.backend = backend
         self.record = record
-        self.tracer = Tracer(record)
         self.pace = Pace(state)
-        self.aim = Aim()
+        self.slices = Slices(state, backend, record, self.pace, self)
         self.options: dict[str, Any] = {}
         self._bell = allocate_lock()
         self._bell.acquire()
@@ -64,11 +52,7 @@ class Schedule:
         self._primed = False
         self._began: float | None = None  # when the windows did
         self._number = self._at = 0  # the round, and the window in it
-        self._give_way = False
         self._started = False
-        self._bytes_per_unit = 0.0
-        self._bytes_per_second = 0.0
-        self._slices = 0
         self._whole: dict[str, Any] | None = None
         self.phase = "waiting"
 
@@ -86,22 +70,22 @@ class Schedule:
         """One window with marks over the whole run, and no thread: for counting."""
         self._started = True
         self.backend.on()
-        self._whole = self._open("marks")
+        self._whole = self.open("marks")
         self._enter("windows")
 
     def stop(self, why: str, seconds: float = 5.0) -> bool:
         """Ask the thread to end its window and go; False when it did not in time."""
         self._stopping = self._stopping or why
         if self._whole is not None:
-            self._close(self._whole, True, "")
+            self.close(self._whole, True, "")
             self._whole = None
             self.backend.off()
             self._enter("closed")
             return True
         if not self._started:
             return True
-        self._end_own_slice()
-        self._ring()
+        self.slices.end_own()
+        self.ring()
         if not self._gone.acquire(timeout=seconds):
             return False
         self._gone.release()
@@ -117,12 +101,12 @@ class Schedule:
         """
         if not self._started or self._whole is not None or self.phase in ("done", "closed"):
             return
-        if not self.tracer.running and (sys.version_info < (3, 12) or others()):
+        if not self.slices.tracer.running and (sys.version_info < (3, 12) or others()):
             return
         began = perf_counter_ns()
         self._parked = True
-        self._end_own_slice()
-        self._ring()
+        self.slices.end_own()
+        self.ring()
         if self._gone.acquire(timeout=2.0):
             self._gone.release()
             task = "/proc/self/task/%d" % self._native
@@ -148,23 +132,10 @@ class Schedule:
             if self._gone.acquire(False):
                 start_new_thread(self._main, ())
 
-    def _ring(self) -> None:
+    def ring(self) -> None:
+        """Wake the thread."""
         with contextlib.suppress(RuntimeError):  # already rung
             self._bell.release()
-
-    def _make_way(self) -> None:
-        """The program starts a profiler while ours runs: ours ends first."""
-        self._give_way = True
-        self._end_own_slice()
-        self._ring()
-        end = perf_counter() + 5
-        while self.tracer.running and perf_counter() < end:
-            _sleep(0.002)
-
-    def _end_own_slice(self) -> None:
-        """In the thread that a slice records nobody else can end it, and it will not come to a safe point now."""
-        if self.tracer.running and self.tracer.thread is here():
-            self.tracer.stop()
 
     # -- the thread --
 
@@ -187,9 +158,9 @@ class Schedule:
             self._gone.release()
 
     def _quieten(self) -> None:
-        if self.tracer.running:
-            self._end_slice(Errand(self.tracer.stop, self.tracer.thread), 2.0)
-        self.tracer.unhook()
+        if self.slices.tracer.running:
+            self.slices.end(Errand(self.slices.tracer.stop, self.slices.tracer.thread), 2.0)
+        self.slices.tracer.unhook()
         if self.backend.recording:
             self.backend.off()
 
@@ -228,210 +199,45 @@ class Schedule:
             self._marks(length, requests)
 
         def trace() -> None:
-            if not self._slices or perf_counter() <= deadline:
-                self._trace(2 * length)
+            if not self.slices.count or perf_counter() <= deadline:
+                self.slices.trace(2 * length)
 
         # The baseline that closes a round opens the next: the nearer two are, the less has the host drifted between.
         if not number:
             return [plain, marks, trace, trace, plain]
-        return [plain, marks, trace, self._aimed, self._rest]
+        return [plain, marks, trace, self.slices.aimed, self._rest]
 
     def _rest(self) -> None:
         end = perf_counter() + _REST
         while perf_counter() < end:
-            self._wait(_PIECE)
+            self.wait(_PIECE)
 
     def _plain(self, length: float, requests: bool) -> None:
-        window = self._open("baseline")
+        window = self.open("baseline")
         self._hold(window, length, requests)
 
     def _marks(self, length: float, requests: bool) -> None:
         self.backend.on()
-        window = self._open("marks")
+        window = self.open("marks")
         ring = self.state.marks_ring()
         start = ring.written()
         try:
             self._hold(window, length, requests)
         finally:
             self.backend.off()
-            self.aim.marked(ring.since(start))
-
-    def _trace(self, longest: float) -> None:
-        if torch_module() is None:
-            return
-        ring = self.state.marks_ring()
-        start = ring.written()
-        with self._slice_around():
-            if not self._in_program(Errand(self._start_slice)):
-                self.record.error("no trace: no thread came to a marked line, a unit or a torch module in time")
-                return
-            window = self._open_slice()
-            began, ticks = perf_counter(), self.pace.units()
-            try:
-                self._hold_slice(window, longest)
-            finally:
-                self.backend.off()
-                units, seconds = self.pace.units() - ticks, perf_counter() - began
-                size = self._keep_slice(window)
-                if units > 0:
-                    self._bytes_per_unit = size / units
-                self._bytes_per_second = size / max(seconds, 1e-3)
-                self.aim.sliced(ring.since(start))
-
-    def _aimed(self) -> None:
-        """Slices that begin at the opening of marks which no slice has shown, and end with them."""
-        end = perf_counter() + _AIMING
-        thin = self.state.thin.marks if self.state.thin else frozenset()
-        for _ in range(_AIMED):
-            wanted = self.aim.wanted(self.state.plan.counting) - thin
-            if not wanted or torch_module() is None:
-                return
-            if not self._aimed_slice(wanted, end):
-                self.aim.forget(wanted)  # it will hardly come later
-                return
-
-    def _aimed_slice(self, marks: frozenset[int], end: float) -> bool:
-        """One of them; False when none of the marks ran until ``end``."""
-        ring = self.state.marks_ring()
-        start = ring.written()
-        budget = _EVENTS * _BYTES_PER_EVENT
-        seconds = max(0.05, min(1.0, budget / self._bytes_per_second)) if self._bytes_per_second else 0.2
-        stop = Errand(self.tracer.stop, after=True)
-
-        def begin() -> None:
-            self._start_slice()
-            overdue = perf_counter() + seconds
-            stop.thread, stop.due = self.tracer.thread, lambda: perf_counter() > overdue
-            stop.codes = frozenset(code & ~1 for code in errand.met)
-            self.state.errand = stop
-
-        with self._slice_around():
-            errand = Errand(begin, due=lambda: False, codes=frozenset(mark << 1 | 1 for mark in marks))
-            self.state.errand = errand
-            if not self._patiently(errand, max(end - perf_counter(), 0.0)):
-                if errand.cancel():
-                    self.state.errand = None
-                    return False
-                errand.wait(5.0)
-            window = self._open_slice()
-            try:
-                whole = self._end_slice(stop)
-                self._end_with_slice(window)
-                self._close(window, whole, "begun by a mark" if whole else "lost")
-            except Stop:
-                self._end_slice(stop, 2.0)
-                self._end_with_slice(window)
-                self._close(window, False, self._why())
-                raise
-            finally:
-                self.backend.off()
-                self._keep_slice(window)
-                self.aim.tried(code >> 1 for code in errand.met)
-                self.aim.sliced(ring.since(start))
-        return True
-
-    @contextlib.contextmanager
-    def _slice_around(self) -> Iterator[None]:
-        """Marks on, and everything put back."""
-        self.backend.on()
-        try:
-            yield
-        except Unavailable as why:
-            self.record.error(f"no trace: {why}")
-        finally:
-            self.tracer.unhook()
-            if self.backend.recording:
-                self.backend.off()
-            self.record.save()
-
-    def _open_slice(self) -> dict[str, Any]:
-        name = "trace-%d.json" % self._slices
-        self._slices += 1
-        window = self._open("trace", trace=name, threads={})
-        window["start_ns"] = min(window["start_ns"], self.tracer.began_ns)
-        return window
-
-    def _keep_slice(self, window: dict[str, Any]) -> int:
-        """Export what the slice recorded; its size in bytes."""
-        size = self.tracer.export(self.record.path(window["trace"]))
-        window["bytes"] = size
-        window["threads"] = threads(self.state.marks_ring().idents)
-        return size
-
-    def _start_slice(self) -> None:
-        """Runs in a thread of the program."""
-        self.tracer.yield_to(self._make_way)
-        self.tracer.start()
-
-    def _in_program(self, errand: Errand) -> bool:
-        """Have a thread of the program do something at a safe point; False when none came to one."""
-        for _ in range(2):
-            self.state.errand = errand
-            if self._patiently(errand, _PATIENCE):
-                return True
-            self.backend.knock()
-            if self._patiently(errand, _PATIENCE):
-                return True
-            if self.pace.ticking() is False:
-                break
-        if not errand.cancel():
-            return errand.wait(5.0)
-        self.state.errand = None
-        return False
-
-    def _patiently(self, errand: Errand, seconds: float) -> bool:
-        end = perf_counter() + seconds
-        while perf_counter() < end:
-            if errand.wait(0.005):
-                return True
-            try:
-                self._wait(0.0)
-            except Stop:
-                if not errand.cancel():
-                    errand.wait(5.0)
-                self.state.errand = None
-                raise
-        return False
-
-    def _end_slice(self, errand: Errand, seconds: float | None = None) -> bool:
-        """Wait until the slice has been stopped, by its thread or by the program's end.
-
-        A thread that idles records nothing, so there is no hurry, but for ``seconds`` at the end of the run.
-        """
-        began = perf_counter()
-        knock = began + 0.2
-        try:
-            self.state.errand = errand
-            while self.tracer.running and (seconds is None or perf_counter() - began < seconds):
-                if errand.wait(0.005):
-                    return True
-                if self.tracer.thread is None or self.tracer.thread.over:
-                    break
-                if perf_counter() > knock:
-                    self.backend.knock()
-                    knock = perf_counter() + 1.0
-                if seconds is None:
-                    self._wait(0.0)
-            if not errand.cancel():
-                return errand.wait(5.0)
-        finally:
-            if self.state.errand is errand:
-                self.state.errand = None
-        if self.tracer.running:
-            self.tracer.abandon()
-            self.record.error("a slice was lost: its thread came to no safe point any more")
-            return False
-        return True
+            self.slices.aim.marked(ring.since(start))
 
     # -- windows --
 
-    def _open(self, kind: str, **more: Any) -> dict[str, Any]:
+    def open(self, kind: str, **more: Any) -> dict[str, Any]:
+        """Begin a window, and write down that it began."""
         window: dict[str, Any] = dict(more, kind=kind, start_ns=time_ns(), end_ns=None, complete=False, note="")
         self.record.windows.append(window)
         self.record.save()
         return window
 
-    def _close(self, window: dict[str, Any], complete: bool, note: str) -> None:
+    def close(self, window: dict[str, Any], complete: bool, note: str) -> None:
+        """End one. ``complete``: whether it holds what it was opened for."""
         window.update(end_ns=window["end_ns"] or time_ns(), complete=complete, note=note)
         self.record.save(thinned=self.state.thin and self.state.thin.facts())
 
@@ -446,67 +252,20 @@ class Schedule:
                 if now >= end:
                     lacking = self.pace.lacking(first, requests)
                     if not lacking or now > limit:
-                        self._close(window, not lacking, lacking)
+                        self.close(window, not lacking, lacking)
                         return
-                self._wait(min(_PIECE, max(end - now, 0.02)))
+                self.wait(min(_PIECE, max(end - now, 0.02)))
         except Stop:
             lacking = self.pace.lacking(first, False)
-            self._close(window, not lacking and perf_counter() > end - seconds / 2, self._why())
+            self.close(window, not lacking and perf_counter() > end - seconds / 2, self.why())
             raise
 
-    def _hold_slice(self, window: dict[str, Any], longest: float) -> None:
-        """Keep a trace open for as many units as fit the bound; two, or 0.2 s, for the first, which tells the rate.
-
-        Its thread stops it at the tick that ends the last unit.
-        """
-        first = self.pace.units()
-        began = perf_counter()
-        budget = _EVENTS * _BYTES_PER_EVENT
-        units = 2 if not self._bytes_per_unit else max(1, min(200, int(budget / self._bytes_per_unit)))
-        seconds = 0.2 if not self._bytes_per_second else max(0.05, min(longest, budget / self._bytes_per_second))
-        cut = ""
-
-        def due() -> bool:
-            # The tick that begins the next unit ends the last one.
-            if self.pace.units() - first > units or cut:
-                return True
-            passed = perf_counter() - began
-            return passed > (max(seconds, 5.0) if self.pace.ticking() and self.pace.units() - first < 2 else seconds)
-
-        errand = Errand(self.tracer.stop, self.tracer.thread, after=True, due=due)
-        self.state.errand = errand
-        try:
-            while not errand.wait(0.005) and self.tracer.running:
-                if due():
-                    break
-                if self._give_way and self._give_way_now():
-                    cut = "the program started a profiler"
-                self._wait(0.0)
-            whole = self._end_slice(errand)
-            self._end_with_slice(window)
-            done = self.pace.units() - first
-            whole = whole and not cut and (not self.pace.ticking() or done > 1)
-            self._close(window, whole, cut or ("" if whole else "no whole unit fitted the slice"))
-        except Stop:
-            cut = self._why()
-            self._end_slice(errand, 2.0)
-            self._end_with_slice(window)
-            self._close(window, False, self._why())
-            raise
-
-    def _end_with_slice(self, window: dict[str, Any]) -> None:
-        if self.tracer.ended_ns > window["start_ns"]:
-            window["end_ns"] = self.tracer.ended_ns
-
-    def _give_way_now(self) -> bool:
-        self._give_way = False
-        return True
-
-    def _why(self) -> str:
+    def why(self) -> str:
         """Why a window was cut short."""
         return self._stopping or "the program forked"
 
-    def _wait(self, seconds: float) -> None:
+    def wait(self, seconds: float) -> None:
+        """Sleep. Raises :class:`Stop` when the run is over or asked to end."""
         self._bell.acquire(timeout=seconds)
         if self._stopping or self._parked:
             raise Stop
@@ -525,9 +284,9 @@ class Schedule:
         warmth = Warmth()
         while True:
             begun = bool(self.pace.units() or self.state.first or self.state.forward)
-            if not self.tracer.warm and not self._primed and torch_module() is not None and begun:
+            if not self.slices.tracer.warm and not self._primed and torch_module() is not None and begun:
                 self._primed = True
-                self._prime()
+                self.slices.prime()
                 warmth.restart(perf_counter(), self.pace.units())
             now = perf_counter()
             ticks, ticking = self.pace.units(), self.pace.ticking()
@@ -537,7 +296,7 @@ class Schedule:
             if now - began > limit:
                 warmth.varying = fixed is None
                 break
-            self._wait(0.05)
+            self.wait(0.05)
         if warmth.varying:
             self.record.error("the work per unit was not seen to become constant")
 
@@ -554,7 +313,7 @@ class Schedule:
             while perf_counter() < began + 0.05 or (self.pace.ticking() and self.pace.units() < units + 3):
                 if perf_counter() > began + 1.0:
                     break
-                self._wait(0.01)
+                self.wait(0.01)
             codes, seconds, units = ring.since(start), perf_counter() - began, self.pace.units() - units
         finally:
             self.backend.off()
@@ -576,20 +335,6 @@ class Schedule:
         elif taken > BUDGET:
             self.record.error("recording takes %.1f %% of the run's time, and no unit is known" % (100 * taken))
         self.record.facts["marks_cost"] = facts
-
-    def _prime(self) -> None:
-        """The first profiler start can hold the program up for seconds: have it now, empty."""
-
-        def both() -> None:
-            self._start_slice()
-            self.tracer.stop()
-
-        try:
-            self._in_program(Errand(both))
-        except Unavailable as why:
-            self.record.error(f"no trace: {why}")
-        finally:
-            self.tracer.unhook()
 
 
 def _sleep(seconds: float) -> None:
