@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import queue
+import threading
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -75,41 +76,47 @@ class Asker:
         except LlmError as error:
             self.broken = str(error)
             return done
-        pool = ThreadPoolExecutor(max_workers=min(self.settings.jobs, len(questions)))
-        futures: dict[Future[dict[str, Any]], int] = {
-            pool.submit(client.ask, question): number for number, question in enumerate(questions)
-        }
+        waiting: queue.SimpleQueue[int] = queue.SimpleQueue()
+        ready: queue.SimpleQueue[tuple[int, Answer]] = queue.SimpleQueue()
+        for number in range(len(questions)):
+            waiting.put(number)
+
+        def work() -> None:
+            while not self.broken:
+                try:
+                    number = waiting.get_nowait()
+                except queue.Empty:
+                    return
+                ready.put((number, _answer(client, questions[number])))
+
+        # Daemons, since a read that waits for a silent server must not keep the program from ending.
+        for _ in range(min(self.settings.jobs, len(questions))):
+            threading.Thread(target=work, name="awp-lint-llm", daemon=True).start()
         try:
-            for future in as_completed(futures):
-                self._take(future, futures[future], done)
+            while len(done) < len(questions) and not self.broken:
+                number, answer = ready.get()
+                self._note(answer)
+                done.append((number, answer))
                 self.report(f"{len(done)} of {len(questions)} answers ({self.budget})")
-                if self.broken:
-                    for other in futures:
-                        other.cancel()
-                    break
         except KeyboardInterrupt:
             self.interrupted = True
             self.broken = "interrupted"
-        finally:
-            if self.broken:
-                client.close()  # what is under way ends now, not when the server pleases
-            pool.shutdown(wait=True, cancel_futures=True)
-        seen = {number for number, _ in done}
-        for future, number in futures.items():  # what came in before the end
-            if number not in seen and future.done() and not future.cancelled():
-                self._take(future, number, done)
+        if self.broken:
+            client.close()  # what is under way is of no use
+        while not ready.empty():  # what came in before the end
+            number, answer = ready.get()
+            if isinstance(answer, dict):
+                self._note(answer)
+                done.append((number, answer))
         return done
 
-    def _take(self, future: Future[dict[str, Any]], number: int, done: list[tuple[int, Answer]]) -> None:
-        try:
-            done.append((number, future.result()))
+    def _note(self, answer: Answer) -> None:
+        if isinstance(answer, dict):
             self.answered += 1
-        except LlmError as error:
-            done.append((number, error))
-            if error.final:
-                self.broken = self.broken or str(error)
-            else:
-                self.failures[str(error)] = self.failures.get(str(error), 0) + 1
+        elif answer.final:
+            self.broken = self.broken or str(answer)
+        else:
+            self.failures[str(answer)] = self.failures.get(str(answer), 0) + 1
 
     def close(self) -> None:
         """Give connections back."""
@@ -127,6 +134,15 @@ class Asker:
         if self.broken:
             pieces.append(f"ended early: {self.broken}")
         return f"language model: {'; '.join(pieces)}"
+
+
+def _answer(client: Client, question: Question) -> Answer:
+    try:
+        return client.ask(question)
+    except LlmError as error:
+        return error
+    except Exception as error:  # a fault of ours in a thread: told as any other
+        return LlmError(f"asking failed: {type(error).__name__}: {error}")
 
 
 def shown(questions: Sequence[Question], base_url: str) -> str:

@@ -262,8 +262,8 @@ def _shape_faults(removed: list[Row], added: list[Row], words: Vocabulary, own: 
     at_hand |= fresh | {label.removeprefix("call:") for label in words.added if label.startswith("call:")}
     for row in added:
         for label, shape in _shapes(row, ignored):
-            if label in ignored:
-                continue
+            if label in ignored and label.startswith("call:"):
+                continue  # the page says that it is called, not with what: equality is for a run
             if (
                 label == "Assign"
                 and all(_only(part, fresh) for part in shape[:-1])
