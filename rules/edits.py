@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from awp_lint.detector.finding import Edit
 from awp_lint.detector.semantics.view import FunctionView
 from awp_lint.rules.flow import after, binding
-from awp_lint.rules.nodemap import Definition
+from awp_lint.rules.nodemap import Definition, first_line
 
 
 def intermediates(node: ast.expr, keep: frozenset[str], view: FunctionView) -> list[ast.stmt]:
@@ -110,12 +110,20 @@ def _written(statement: ast.stmt) -> Iterator[str]:
             yield target.id
 
 
-def fresh_name(wanted: str, definition: Definition) -> str:
-    """A name that stands nowhere in the file yet: the wanted one, or with a number behind it."""
+def fresh_name(wanted: str, definition: Definition, site: object) -> str:
+    """A name that stands nowhere in the file yet: the wanted one, or with a number behind it.
+
+    Fixes of a file may be applied together, so that no two sites get the same name; ``site`` tells them apart, and
+    findings whose fixes are one and the same give the same site.
+    """
+    known = definition.names.get((wanted, site))
+    if known is not None:
+        return known
     name, number = wanted, 1
-    while re.search(rf"\b{re.escape(name)}\b", definition.source.text):
+    while name in definition.names.values() or re.search(rf"\b{re.escape(name)}\b", definition.source.text):
         number += 1
         name = f"{wanted}_{number}"
+    definition.names[wanted, site] = name
     return name
 
 
@@ -164,7 +172,10 @@ def insert_before(statement: ast.stmt, lines: Sequence[str], definition: Definit
     if getattr(statement, "decorator_list", None) or not starts_line(statement, definition):
         return None
     indent = indent_of(statement, definition)
-    place = definition.source.line_starts[statement.lineno - 1]
+    line = statement.lineno
+    while line > 1 and definition.source.line_text(line - 1).startswith(f"{indent}#"):
+        line -= 1  # comments right above speak of the statement
+    place = definition.source.line_starts[line - 1]
     return Edit(place, place, "".join(f"{indent}{line}{definition.source.newline}" for line in lines))
 
 
@@ -316,3 +327,37 @@ def add_keyword(call: ast.Call, code: str, definition: Definition) -> Edit:
     while text[end : end + 1] == ")" and end < definition.range(call)[1] - 1:
         end += 1  # brackets around the last argument
     return Edit(end, end, f", {code}")
+
+
+def cached_function(name: str, parameters: Sequence[str], code: str, definition: Definition) -> Edit | None:
+    """The edit that puts a function with a cache above the top-level definition around the view.
+
+    The file has to import :mod:`functools`, which the fix must ask for.
+    """
+    place = _above_definition(definition)
+    if place is None:
+        return None
+    lines = ["@functools.cache", f"def {name}({', '.join(parameters)}):", f"    return {code}", "", ""]
+    return Edit(place, place, "".join(line + definition.source.newline for line in lines))
+
+
+def _above_definition(definition: Definition) -> int | None:
+    """The offset of the line above the top-level definition around the view, comments that belong to it included."""
+    node, source = definition.view.node, definition.source
+    if isinstance(node, ast.Module):
+        return None
+    top = next(
+        (
+            statement
+            for statement in definition.file.tree.body
+            if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+            and statement.lineno <= node.lineno <= (statement.end_lineno or 0)
+        ),
+        None,
+    )
+    if top is None:
+        return None
+    line = first_line(top)
+    while line > 1 and source.line_text(line - 1).startswith("#"):
+        line -= 1
+    return source.line_starts[line - 1]

@@ -255,6 +255,7 @@ class _Findings:
         self.unmapped = 0
         self._seen: Counter[tuple[str, str, str]] = Counter()
         self._definitions: dict[int, Definition] = {}
+        self._names: dict[tuple[str, object], str] = {}
 
     def finding(self, hit: _Hit) -> Finding:
         rule, candidate, view = hit.rule, hit.candidate, hit.view
@@ -299,7 +300,9 @@ class _Findings:
             return manual
         definition = self._definitions.get(id(hit.view))
         if definition is None:
-            definition = self._definitions[id(hit.view)] = Definition(hit.view, self.file, self.source)
+            definition = self._definitions[id(hit.view)] = Definition(
+                hit.view, self.file, self.source, names=self._names
+            )
         definition.imports.clear()
         try:
             fix = hit.rule.rewrite(hit.candidate, definition)

@@ -36,7 +36,7 @@ def hoist(node: ast.expr, loop: ast.AST, definition: Definition, stem: str | Non
             return None if dropped is None or above is None else (above, dropped)
     if "\n" in code:
         return None
-    spelling = fresh_name(stem or f"{base_name(node)}_once", definition)
+    spelling = fresh_name(stem or f"{base_name(node)}_once", definition, definition.range(node))
     above = insert_before(loop, [f"{spelling} = {code}"], definition)
     if above is None:
         return None

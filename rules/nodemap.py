@@ -33,6 +33,7 @@ class Definition:
     file: FileView
     source: Source
     imports: set[Import] = field(default_factory=set)
+    names: dict[tuple[str, object], str] = field(default_factory=dict)  # new names of the file's fixes, by their sites
     _maps: dict[int, dict[int, cst.CSTNode]] = field(default_factory=dict)  # by the first statement of the parsed unit
 
     @functools.cached_property

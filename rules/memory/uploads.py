@@ -9,7 +9,7 @@ from awp_lint.detector.finding import Edit, Effect, Fix, Import, Safety
 from awp_lint.detector.semantics.values import DTypeClass, Kind
 from awp_lint.detector.semantics.view import FunctionView
 from awp_lint.rules.common import assigned_name, callee, method, short
-from awp_lint.rules.edits import fresh_name, insert_before, pure_chain
+from awp_lint.rules.edits import cached_function, fresh_name, insert_before, pure_chain
 from awp_lint.rules.memory.factories import Move
 from awp_lint.rules.nodemap import Definition, first_line
 
@@ -47,7 +47,7 @@ def kept_constant(made: ast.Call, moved: Move | None, definition: Definition) ->
 
     The function holds the expression as it was, with the device (and a type that is no constant) as parameters.
     """
-    place, source = _place(made, moved), definition.source
+    place = _place(made, moved)
     if (moved is not None and moved.device is None) or len(made.args) != 1 or not _only_read(place, definition.view):
         return None
     passed: dict[str, ast.expr] = {}
@@ -71,18 +71,19 @@ def kept_constant(made: ast.Call, moved: Move | None, definition: Definition) ->
     for name, node in sorted(passed.items(), key=lambda item: -definition.range(item[1])[0]):
         start, end = definition.range(node)
         code = code[: start - shift] + name + code[end - shift :]
-    place_of = _above_definition(definition)
-    if place_of is None or "\n" in code:
-        return None
-    name = fresh_name(f"_{(assigned_name(definition.view, place) or 'constant').lstrip('_')}_on", definition)
+    name = fresh_name(
+        f"_{(assigned_name(definition.view, place) or 'constant').lstrip('_')}_on", definition, definition.range(place)
+    )
     names = sorted(passed)  # device before dtype
-    lines = ["@functools.cache", f"def {name}({', '.join(names)}):", f"    return {code}", "", ""]
+    made_once = cached_function(name, names, code, definition)
+    if made_once is None or "\n" in code:
+        return None
     values = ", ".join(definition.text(passed[n]) for n in names)
     return Fix(
         title=f"make `{short(made.args[0], 30)}` once for each device",
         safety=Safety.UNSAFE,
         edits=(
-            Edit(place_of, place_of, "".join(line + source.newline for line in lines)),
+            made_once,
             definition.replace(place, f"{name}({values})"),
         ),
         imports=(Import("functools"),),
@@ -238,25 +239,3 @@ def _only_read(node: ast.expr, view: FunctionView) -> bool:
         if isinstance(parent, ast.keyword) and parent.arg == "out":
             return False
     return not any(isinstance(statement, ast.AugAssign) for statement in view.assignments(name))
-
-
-def _above_definition(definition: Definition) -> int | None:
-    """The offset of the line above the top-level definition around the view, comments that belong to it included."""
-    node, source = definition.view.node, definition.source
-    if isinstance(node, ast.Module):
-        return None
-    top = next(
-        (
-            statement
-            for statement in definition.file.tree.body
-            if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
-            and statement.lineno <= node.lineno <= (statement.end_lineno or 0)
-        ),
-        None,
-    )
-    if top is None:
-        return None
-    line = first_line(top)
-    while line > 1 and source.line_text(line - 1).startswith("#"):
-        line -= 1
-    return source.line_starts[line - 1]

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from awp_lint.detector.finding import Confidence, Event, RootCause
+from awp_lint.detector.finding import Confidence, Effect, Event, Fix, RootCause, Safety
 from awp_lint.detector.semantics.values import Device
 from awp_lint.detector.semantics.view import FileView, FunctionView, Region
 from awp_lint.rules.base import Candidate, Rule
 from awp_lint.rules.common import argument, callee, frequency_reason, lower, often, short, sureness
 from awp_lint.rules.fusion.context import place
+
+if TYPE_CHECKING:
+    from awp_lint.rules.nodemap import Definition
 
 _SWITCHES = frozenset({
     "torch.backends.cuda.matmul.allow_tf32", "torch.backends.cudnn.allow_tf32",
@@ -50,8 +54,8 @@ class Fp32Matmul(Rule):
         - Models in half precision, which the switches do not touch.
         """
     safety = """
-        No automatic rewrite, and none by `--fix` ever: dropping digits is a decision about the model's quality. Try
-        `torch.set_float32_matmul_precision("high")` and compare the results.
+        Unsafe, never by `--fix` alone: dropping digits is a decision about the model's quality. Switches that forbid
+        TensorFloat-32 are turned round; products cast to float32 get a recommendation. Compare the results.
         """
     references = (
         "https://docs.pytorch.org/docs/stable/generated/torch.set_float32_matmul_precision.html",
@@ -107,6 +111,19 @@ class Fp32Matmul(Rule):
             confidence=Confidence.LOW if deliberate else self.confidence,
             frequency=frequency,
             why=frequency_reason(frequency)[:1],
+            data=value,
+        )
+
+    def rewrite(self, candidate: Candidate, definition: Definition) -> Fix | None:
+        value = candidate.data
+        if not isinstance(value, ast.Constant):
+            return None
+        return Fix(
+            title="allow TensorFloat-32",
+            safety=Safety.UNSAFE,
+            edits=(definition.replace(value, "True" if value.value is False else '"high"'),),
+            effects=(Effect.NUMERICS,),
+            requires=("ten bits of mantissa are enough in products",),
         )
 
     def _product(self, node: ast.Call | ast.BinOp, view: FunctionView) -> Iterator[Candidate]:

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from awp_lint.detector.finding import Confidence, Event, MarkKind, RootCause
+from awp_lint.detector.finding import Confidence, Effect, Event, Fix, Import, MarkKind, RootCause, Safety
 from awp_lint.detector.semantics.library import lookup
 from awp_lint.detector.semantics.values import Certainty
 from awp_lint.detector.semantics.view import FileView, FunctionView, Level
 from awp_lint.rules.base import Candidate, Rule
-from awp_lint.rules.common import IDLE, ancestors, callee, frequency_reason, short
+from awp_lint.rules.common import IDLE, ancestors, assigned_name, callee, frequency_reason, names_in, short
+from awp_lint.rules.edits import cached_function, fresh_name
+
+if TYPE_CHECKING:
+    from awp_lint.rules.nodemap import Definition
 
 _LOADERS = frozenset({
     "torch.load", "torch.jit.load", "torch.hub.load", "whisper.load_model", "spacy.load", "easyocr.Reader",
@@ -54,7 +59,8 @@ class LoadPerRequest(Rule):
         - Offline scripts, which load once a run; files that come with the request.
         """
     safety = """
-        No automatic rewrite: load at start-up (module level, `lifespan`) and keep the object.
+        Unsafe: what depends on no argument of the handler is loaded by a function with a cache, at the first request,
+        where requests may share it. Otherwise a recommendation: load at start-up (module level, `lifespan`).
         """
     references = ("https://fastapi.tiangolo.com/advanced/events/",)
     bad = """
@@ -102,6 +108,56 @@ class LoadPerRequest(Rule):
             frequency=frequency,
             why=frequency_reason(frequency),
         )
+
+    def rewrite(self, candidate: Candidate, definition: Definition) -> Fix | None:
+        load, view = candidate.node, definition.view
+        assert isinstance(load, ast.Call)
+        load = _with_moves(load, view)
+        top = {name for statement in definition.file.tree.body for name in _bound_by(statement)} | set(
+            definition.file.imports
+        )
+        if not names_in(load) <= top or any(view.assignments(name) for name in names_in(load)):
+            return None  # what is loaded depends on the request
+        name = fresh_name(f"_load_{assigned_name(view, load) or 'model'}", definition, definition.range(load))
+        loader = cached_function(name, (), definition.text(load), definition)
+        if loader is None or _has_parameter(view, names_in(load)):
+            return None
+        return Fix(
+            title="load it with the first request and keep it",
+            safety=Safety.UNSAFE,
+            edits=(loader, definition.replace(load, f"{name}()")),
+            imports=(Import("functools"),),
+            effects=(Effect.MEMORY, Effect.ALIASING),
+            requires=("requests may share it: none of them changes it",),
+        )
+
+
+_MOVES = frozenset({"to", "cuda", "eval", "half", "bfloat16", "float"})
+
+
+def _with_moves(load: ast.Call, view: FunctionView) -> ast.Call:
+    """The load with the moves and casts that are chained to it."""
+    while True:
+        attribute = view.parent(load)
+        call = view.parent(attribute) if isinstance(attribute, ast.Attribute) and attribute.attr in _MOVES else None
+        if not isinstance(call, ast.Call) or call.func is not attribute:
+            return load
+        load = call
+
+
+def _bound_by(statement: ast.stmt) -> list[str]:
+    if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return [statement.name]
+    if isinstance(statement, ast.Assign):
+        return [target.id for target in statement.targets if isinstance(target, ast.Name)]
+    return []
+
+
+def _has_parameter(view: FunctionView, names: frozenset[str]) -> bool:
+    if isinstance(view.node, ast.Module):
+        return True
+    arguments = view.node.args
+    return any(a.arg in names for a in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs))
 
 
 def _kept(node: ast.AST, view: FunctionView) -> bool:

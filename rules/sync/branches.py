@@ -75,7 +75,7 @@ def stop_check(branch: ast.If, definition: Definition) -> Fix | None:
     edits: list[Edit] = []
     name = counter.id
     if name.startswith("_") and not view.uses(name):
-        name = fresh_name("step", definition)
+        name = fresh_name("step", definition, loop.lineno)
         edits.append(definition.replace(counter, name))
     test = definition.text(branch.test)
     code = f"({test})" if isinstance(branch.test, ast.BoolOp | ast.IfExp | ast.NamedExpr) or "\n" in test else test
@@ -135,7 +135,7 @@ def _raise_later(branch: ast.If, definition: Definition) -> Fix | None:
     raised = definition.text(branch.body[0])
     if "\n" in raised or not _truth(branch.test, view) or len(names_in(branch.test) & {"self"}) != 0:
         return None
-    name = fresh_name("failed", definition)
+    name = fresh_name("failed", definition, branch.lineno)
     test = definition.text(branch.test)
     inner = indent_of(branch.body[0], definition).removeprefix(indent_of(branch, definition))
     if branch.body[0].lineno == branch.lineno or not inner.isspace():

@@ -127,7 +127,7 @@ def _element_fix(found: _Element, definition: Definition) -> Fix | None:
     else:
         if isinstance(loop, ast.comprehension) or not pure_chain(source):
             return None
-        spelling = fresh_name(f"{name}_value", definition)
+        spelling = fresh_name(f"{name}_value", definition, definition.range(found.target))
         pair = f"{name}, {spelling}"
         edits.append(definition.replace(found.target, pair if found.target is loop.target else f"({pair})"))
         edits.append(definition.replace(source, f"zip({definition.text(source)}, {code})"))
@@ -206,7 +206,7 @@ def _indexed_fix(element: ast.Subscript, definition: Definition) -> Fix | None:
     if element not in same or _beside_device(same, loop, view) is None:
         return None
     companions = _beside_device(same, loop, view) or ()
-    stem = fresh_name(f"{base_name(element.value)}_values", definition)
+    stem = fresh_name(f"{base_name(element.value)}_values", definition, (anchor.lineno, text))
     lines = [f"{stem} = {definition.text(element.value)}.tolist()"]
     edits: list[Edit] = []
     for part in same:
@@ -214,7 +214,7 @@ def _indexed_fix(element: ast.Subscript, definition: Definition) -> Fix | None:
         edits.append(definition.replace(read or part, f"{stem}[{definition.text(part.slice)}]"))
     for number, use in enumerate(companions):
         known = next((other for other in companions[:number] if other.id == use.id), None)
-        name = fresh_name(f"{use.id}_value", definition)
+        name = fresh_name(f"{use.id}_value", definition, (anchor.lineno, use.id))
         if known is None:
             lines.append(f"{name} = {use.id}.item()")
         edits.append(definition.replace(use, name))

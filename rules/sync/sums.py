@@ -36,7 +36,7 @@ def read_after_loop(read: ast.expr, definition: Definition) -> Fix | None:
         return None
     if view.value(found[0]).dtype is not DTypeClass.FLOAT and not _averages(found[0]):
         return None
-    name = fresh_name(f"{base_name(statement.target)}_sum", definition)
+    name = fresh_name(f"{base_name(statement.target)}_sum", definition, statement.lineno)
     code = definition.text(found[0])
     if not isinstance(found[0], ast.Name | ast.Attribute | ast.Call | ast.Subscript):
         code = f"({code})"
