@@ -264,8 +264,21 @@ def measure_peers(
             f"{cpu['median'] * 1e6 / lines:.0f}", f"{cpu['median'] / base:.1f}", f"{largest:.0f}",
             str(found.get(name, "")),
         ])  # fmt: skip
-    heading = f"{len(copies)} files (seed 0), {lines} lines, one process each\n"
+    heading = f"{len(copies)} files (seed 0), {lines} lines, one process each; {_about(peers, extra)}\n"
     return heading + table(rows), {"files": len(copies), "lines": lines, "tools": figures}
+
+
+def _about(peers: dict[str, str], extra: dict[str, list[str]]) -> str:
+    """Versions of the tools, and which rules semgrep was given."""
+    told = []
+    for name, program in peers.items():
+        words = run([program, "--version"]).output.split()
+        told.append(f"{name} {words[0] if words else '(version unknown)'}")
+    folders = [Path(option.partition("=")[2]) for option in extra.get("semgrep", ())]
+    rules = [file for folder in folders for file in sorted(folder.glob("*.y*ml"))]
+    if "semgrep" in peers:
+        told.append(f"semgrep's rules: {len(rules)} ({', '.join(file.stem for file in rules)})")
+    return ", ".join(told) or "no other tool was given"
 
 
 def peer(text: str) -> tuple[str, str]:

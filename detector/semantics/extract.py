@@ -27,6 +27,7 @@ from awp_lint.detector.semantics.facts import (
     Ref,
 )
 from awp_lint.detector.semantics.loops import loop_kind
+from awp_lint.detector.semantics.masking import source_lines
 from awp_lint.detector.semantics.stopwords import BUILTINS, LIBRARIES, METHODS
 from awp_lint.detector.semantics.view import LoopKind, Region
 
@@ -172,7 +173,7 @@ class _Extractor:
     def line(self, number: int) -> str:
         """A line of the text, counted as ``ast`` does."""
         if self._lines is None:
-            self._lines = re.split(r"\r\n|\r|\n", self.text)
+            self._lines = source_lines(self.text)
         return self._lines[number - 1]
 
     def comments(self) -> None:

@@ -145,10 +145,16 @@ class FunctionModel:
         return self.definition.statement(node)
 
     def loops(self, node: ast.AST) -> tuple[LoopNode, ...]:
+        if not self._has_loops:
+            return ()
         known = self._loops.get(node)
         if known is None:
             known = self._loops[node] = self.definition.loops(node)
         return known
+
+    @cached_property
+    def _has_loops(self) -> bool:
+        return bool(self.nodes(ast.For, ast.AsyncFor, ast.While, ast.comprehension))
 
     def loop_kind(self, loop: ast.AST) -> LoopKind:
         if not isinstance(loop, (ast.For, ast.AsyncFor, ast.While, ast.comprehension)):
