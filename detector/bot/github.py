@@ -83,7 +83,7 @@ class GitHub:
         )
         self._repo = self._client.get_repo(repository)
         self._found: PullRequest | None = None
-        self._seen: set[str] = set()  # ids of the comments that were there at the last look
+        self._seen: set[str] | None = None  # ids of the comments that were there at the last look
 
     # reading
 
@@ -178,7 +178,7 @@ class GitHub:
         pull = self._pull()
         with told("the commit"):
             commit = self._repo.get_commit(change.head)
-        before = self._seen or {note.id for note in self.notes()}
+        before = self._before()
 
         def landed() -> bool:
             return any(n.own and n.inline and n.id not in before for n in self.notes())
@@ -195,11 +195,15 @@ class GitHub:
             return []
         return [draft for draft in drafts if not self._single(commit, draft)]
 
+    def _before(self) -> set[str]:
+        """The comments that are there before a write."""
+        return set(self._seen) if self._seen is not None else {note.id for note in self.notes()}
+
     def _single(self, commit: Commit, draft: Draft) -> bool:
         """Make one review comment; False where GitHub does not take it."""
         from github import GithubException
 
-        before = set(self._seen)
+        before = self._before()
         row: dict[str, Any] = dict(self._placed(draft))
         try:
             self._write(
