@@ -185,6 +185,28 @@ def run(latents, timesteps):
         return str(error)
 """
 
+NESTED = '''
+import torch
+
+class Pipeline:
+    @torch.no_grad()
+    def __call__(self, latents: torch.Tensor, timesteps: torch.Tensor):
+        for t in timesteps:
+            for layer in range(3):
+                latents = latents + t * layer
+                if torch.isnan(latents).any():
+                    raise FloatingPointError("inner")
+            if torch.isinf(latents).any():
+                raise FloatingPointError("outer")
+        return latents
+
+def run(latents, timesteps):
+    try:
+        return Pipeline()(latents.clone(), timesteps)
+    except FloatingPointError as error:
+        return "wrong number"
+'''
+
 GUARDED = """
 import torch
 from torch import nn
@@ -390,6 +412,7 @@ CASES = [
     Case("index", "AWP105", INDEX, lambda: iter([(torch.tensor([9.0, 5.0, 5.0, 1.0]),)]), ".cpu().nonzero()"),
     Case("select", "AWP102", SELECT, _masked, "torch.where(after > before", "if after"),
     Case("check", "AWP102", CHECK, _loops, "failed = failed |"),
+    Case("nested", "AWP102", NESTED, _loops, "failed_2 = failed_2 |"),
     Case("guarded", "AWP102", GUARDED, _masked, "torch.where(padded", "padded.any()"),
     Case("builtins", "AWP103", BUILTINS,
          lambda: iter([(torch.tensor([0.2, 0.7]), torch.tensor([1, 1, 2, 1])), (torch.rand(4), torch.tensor([5]))]),
