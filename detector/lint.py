@@ -78,7 +78,7 @@ def lint(options: argparse.Namespace, settings: Settings, command: Sequence[str]
         ranked, profile, told, proven = _proven(options, command, ranked, result, read, profile)
         notes = (*notes, *told)
         if adviser is not None:
-            adviser.learn(ranked)
+            ranked = adviser.proven(ranked)
     if options.fix and proven is None:
         return _fix(options, settings, ranked, problems, result.digests)
     if options.diff:

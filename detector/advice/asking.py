@@ -44,6 +44,14 @@ class Asker:
         finally:
             cache.close()
 
+    def missing(self, questions: Sequence[Question]) -> int:
+        """How many of them no earlier run has answered."""
+        cache = Cache(self.settings.cache)
+        try:
+            return len(questions) - len(cache.get_many(self._key(question) for question in questions))
+        finally:
+            cache.close()
+
     def _ask(self, questions: Sequence[Question], cache: Cache) -> list[Answer]:
         keys = [self._key(question) for question in questions]
         known = cache.get_many(keys)

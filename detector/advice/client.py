@@ -82,7 +82,12 @@ class Client:
         self._stop = threading.Event()
         self._unsupported: set[str] = set()  # parts of a request that this server does not know
         self._client = openai.OpenAI(
-            api_key=settings.key or "none", base_url=settings.base_url, timeout=settings.timeout, max_retries=0
+            api_key=settings.key or "none",
+            base_url=settings.base_url,
+            timeout=settings.timeout,
+            max_retries=0,
+            # Code goes where the user said and nowhere else.
+            http_client=openai.DefaultHttpxClient(follow_redirects=False),
         )
 
     def close(self) -> None:

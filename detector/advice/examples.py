@@ -62,9 +62,10 @@ class Examples:
         except (OSError, ValueError, TypeError, KeyError):
             return []  # none yet, or not ours: learned anew
 
-    def of(self, rule: str) -> list[Example]:
-        """A few examples of a rule: the last good one, and the last that was refused."""
-        own = [e for e in reversed(self._held) if e.rule == rule and len(e.before) + len(e.after) < _LONGEST]
+    def of(self, rule: str, code: str) -> list[Example]:
+        """A few examples of a rule, other than of this code: the last good one, and the last that was refused."""
+        own = [e for e in reversed(self._held) if e.rule == rule and e.before != code]
+        own = [e for e in own if len(e.before) + len(e.after) < _LONGEST]
         good, bad = [e for e in own if e.good], [e for e in own if not e.good]
         return [*good[:1], *bad[:1]][:_SHOWN]
 

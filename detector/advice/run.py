@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -15,6 +16,7 @@ from awp_lint.detector.config import Settings
 from awp_lint.detector.finding import Finding
 from awp_lint.detector.project.source import Source
 from awp_lint.patches.llm import writer
+from awp_lint.patches.llm.assemble import sent_code
 
 Report = Callable[[str], None]
 
@@ -42,10 +44,10 @@ class Adviser:
 
     def questions(self, ranked: Sequence[Finding]) -> str:
         """What would be sent for these findings, for ``--llm-dry-run``; a repair round depends on the answers."""
-        found, _ = triage.cases(ranked, self._subjects, self._llm)
+        found, _ = triage.cases(ranked, self._subjects, self._llm, self._asker)
         asked = [question for case in found for question in case.questions]
         wanted = writer.subjects_to_write(ranked, self._subjects, self._llm.patches)
-        asked += [writer.question(s, self._llm, self._examples.of(s.finding.rule)) for s in wanted]
+        asked += [writer.question(s, self._llm, self._examples.of(s.finding.rule, sent_code(s))) for s in wanted]
         return shown(asked, self._llm.base_url)
 
     def judge(self, findings: Sequence[Finding]) -> list[Finding]:
@@ -57,7 +59,7 @@ class Adviser:
             return list(findings)
 
     def _judge(self, findings: Sequence[Finding]) -> list[Finding]:
-        found, left = triage.cases(findings, self._subjects, self._llm)
+        found, left = triage.cases(findings, self._subjects, self._llm, self._asker)
         for reason, count in sorted(left.items()):
             self._notes.append(f"language model: {count} findings not judged: {reason}")
         if found:
@@ -90,15 +92,15 @@ class Adviser:
             self._notes.append(done.note())
         return done.findings
 
-    def learn(self, findings: Sequence[Finding]) -> None:
-        """Keep what a proof said of the patches, as examples for later."""
-        import dataclasses
-
+    def proven(self, findings: Sequence[Finding]) -> list[Finding]:
+        """The findings after a proof: a model's patch that fails it is withdrawn; examples for later are kept."""
+        ours = [f for f in findings if f.verification is not None and f.fix is not None and f.fix.author]
         self._examples.keep(
             dataclasses.replace(self._attempts[f.id], verdict=f.verification.verdict.value)
-            for f in findings
-            if f.verification is not None and f.id in self._attempts and f.fix is not None and f.fix.author
+            for f in ours
+            if f.verification is not None and f.id in self._attempts
         )
+        return [writer.after_proof(f) for f in findings]
 
     def notes(self) -> tuple[str, ...]:
         """What was done, what it cost, what failed."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import enum
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -37,6 +38,7 @@ class About(enum.Enum):
     OTHER = "other"
 
 
+_MARKUP = re.compile(r"https?:\S*|[<>\[\]|@`]")  # a model's words are no links, mentions or HTML in a report
 _FOR = (About.ON_DEVICE, About.HOT, About.OTHER)
 _AGAINST = (About.NOT_ON_DEVICE, About.NOT_HOT, About.NOT_INFERENCE, About.NEEDED, About.OTHER)
 
@@ -108,7 +110,8 @@ def vote_of(answer: Mapping[str, Any], model: str, subject: Subject) -> Vote:
 
 def _plain(text: str) -> str:
     """One line of printable characters: it goes to terminals and into comments."""
-    return "".join(c for c in " ".join(text.split()) if c.isprintable())
+    words = " ".join(_MARKUP.sub(" ", text).split())
+    return "".join(c for c in words if c.isprintable())
 
 
 def _squeezed(text: str) -> str:

@@ -17,10 +17,12 @@ from awp_lint.detector.advice.settings import LlmSettings
 from awp_lint.detector.advice.subject import Subject, Subjects
 from awp_lint.detector.advice.triage import rule_text
 from awp_lint.detector.config import Settings
-from awp_lint.detector.finding import Edit, Effect, Finding, Fix, Safety, Verdict
+from awp_lint.detector.finding import Edit, Effect, Finding, Fix, Safety, Verdict, VerificationVerdict
 from awp_lint.patches.llm.assemble import Refused, edits_of, function_in, patched_text, sent_code
+from awp_lint.patches.llm.formatting import formatted, line_edits
 from awp_lint.patches.llm.gates import faults
 from awp_lint.patches.llm.rescan import Rescan
+from awp_lint.patches.plan import without_edits
 from awp_lint.rules.registry import rule
 
 SCHEMA: dict[str, Any] = {
@@ -32,6 +34,8 @@ SCHEMA: dict[str, Any] = {
 
 _HOPELESS = (Verdict.REFUTED, Verdict.PRESENT_BUT_FREE, Verdict.NOT_REACHED)
 _MAX_REASONS = 8
+_UNPROVEN = ", unproven: "
+_WITHDRAWN = (VerificationVerdict.DIFFERS, VerificationVerdict.DOES_NOT_RUN, VerificationVerdict.REGRESSION)
 
 _SYSTEM = """\
 You rewrite one function of PyTorch inference code so that one performance finding goes away and nothing else changes.
@@ -118,6 +122,11 @@ def check(replacement: str, subject: Subject, rescan: Rescan) -> tuple[tuple[Edi
     try:
         edits = edits_of(replacement, subject)
         text = patched_text(subject, edits)
+        neat = formatted(subject.source, text)
+        if neat != text:
+            edits, text = line_edits(subject.source, neat), neat
+        if not _inside(subject, text):
+            return (), ["something outside the function is changed"]
         made = function_in(text, subject)
     except (Refused, ValueError, RecursionError) as error:
         return (), [str(error)]
@@ -126,6 +135,14 @@ def check(replacement: str, subject: Subject, rescan: Rescan) -> tuple[tuple[Edi
     if not found:
         found = rescan.faults(finding, subject.source, text)
     return edits, found
+
+
+def _inside(subject: Subject, text: str) -> bool:
+    """Whether the patched text is the source but for the function's lines."""
+    source = subject.source
+    end = source.line_starts[subject.last] if subject.last < len(source.line_starts) else len(source.text)
+    before, behind = source.text[: source.line_starts[subject.first - 1]], source.text[end:]
+    return len(text) >= len(before) + len(behind) and text.startswith(before) and text.endswith(behind)
 
 
 def write(
@@ -147,7 +164,9 @@ def write(
     for _ in range(asker.settings.repairs + 1):
         if not open_ or asker.broken:
             break
-        questions = [question(s, asker.settings, examples.of(s.finding.rule), earlier[s.finding.id]) for s in open_]
+        questions = [
+            question(s, asker.settings, examples.of(s.finding.rule, sent_code(s)), earlier[s.finding.id]) for s in open_
+        ]
         waiting: list[Subject] = []
         for subject, asked, answer in zip(open_, questions, asker.ask(questions), strict=True):
             finding = subject.finding
@@ -177,10 +196,26 @@ def write(
 def _fix(finding: Finding, model: str, edits: tuple[Edit, ...]) -> Fix:
     advice = finding.fix.title if finding.fix is not None else finding.name
     return Fix(
-        title=f"written by a language model ({model}), unproven: {advice}",
+        title=f"written by a language model ({model}){_UNPROVEN}{advice}",
         safety=Safety.UNSAFE,
         edits=edits,
         effects=(Effect.NUMERICS, Effect.STRUCTURE, Effect.ALIASING),
         requires=("somebody has read it: a model wrote it and only its form was checked; --verify compares results",),
         author=model,
     )
+
+
+def after_proof(finding: Finding) -> Finding:
+    """The finding, its patch withdrawn where a model wrote it and the proof speaks against it."""
+    proof, fix = finding.verification, finding.fix
+    if proof is None or fix is None or not fix.author:
+        return finding
+    if proof.verdict in _WITHDRAWN:
+        words = proof.verdict.value.replace("_", " ")
+        told = f"language model, a patch was withdrawn after the proof: {words}: {proof.equality}".rstrip(": ")
+        title = fix.title.partition(_UNPROVEN)[2]
+        manual = dataclasses.replace(without_edits(fix), title=title, requires=())
+        return dataclasses.replace(finding, fix=manual, verification=None, why=(*finding.why, told))
+    if proof.verdict is VerificationVerdict.VERIFIED:
+        return dataclasses.replace(finding, fix=dataclasses.replace(fix, title=fix.title.replace(_UNPROVEN, ": ", 1)))
+    return finding

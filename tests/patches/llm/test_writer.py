@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,24 @@ import world
 from fake_llm import FakeLlm, Reply, error, fake_llm
 
 from awp_lint.detector.cli import main
+from awp_lint.detector.finding import (
+    Confidence,
+    Edit,
+    Evidence,
+    Finding,
+    Fix,
+    PredictedSaving,
+    RootCause,
+    Safety,
+    Span,
+    Verdict,
+    Verification,
+    VerificationVerdict,
+)
+from awp_lint.detector.project.source import Source
+from awp_lint.patches.llm.formatting import formatted, line_edits
+from awp_lint.patches.llm.writer import after_proof
+from awp_lint.patches.plan import price
 
 
 @pytest.fixture
@@ -88,8 +108,7 @@ def test_a_right_patch_is_taken_and_says_who_wrote_it(llm: FakeLlm, project: Pat
     # the same again asks nobody
     asked = len(llm.requests)
     assert lint(llm) == 1
-    assert len(llm.requests) == asked + 1  # the writer, who is shown what became of the first patch
-    assert "outcome" in llm.requests[-1]["messages"][1]["content"]
+    assert len(llm.requests) == asked
     before = Path("app.py").read_bytes()
     assert lint(llm, "--fix") == 1
     assert Path("app.py").read_bytes() == before  # no model's code without --unsafe-fixes
@@ -251,3 +270,45 @@ def test_the_budget_is_kept(llm: FakeLlm, project: Path) -> None:
 def test_what_cannot_be_meant_is_refused(project: Path, line: str, capsys: Any) -> None:
     assert main([".", *line.split()]) == 2
     assert "--llm" in capsys.readouterr().err
+
+
+def test_a_patch_that_fails_its_proof_is_withdrawn() -> None:
+    fix = Fix("written by a language model (m), unproven: keep it", Safety.UNSAFE, (Edit(0, 1, "x"),), author="m")
+    one = Finding(
+        "1", "AWP101", "n", "m.py", Span(1, 1, 1, 2), "f", "it waits", (), RootCause.RUNTIME, "request", Confidence.LOW,
+        fix=fix,
+    )  # fmt: skip
+
+    def after(verdict: VerificationVerdict, fix: Fix = fix) -> Finding:
+        proof = Verification(verdict, equality="outputs differ in 3 of 9 calls")
+        return after_proof(dataclasses.replace(one, fix=fix, verification=proof))
+
+    for verdict in (VerificationVerdict.DIFFERS, VerificationVerdict.DOES_NOT_RUN, VerificationVerdict.REGRESSION):
+        found = after(verdict)
+        assert found.fix == Fix("keep it", Safety.MANUAL)
+        assert found.verification is None and "withdrawn" in found.why[-1]
+    verified = after(VerificationVerdict.VERIFIED)
+    assert verified.fix is not None and verified.fix.safety is Safety.UNSAFE
+    assert verified.fix.title == "written by a language model (m): keep it"
+    assert after(VerificationVerdict.NOT_RESOLVED).fix == fix
+    rules = dataclasses.replace(fix, author="")
+    assert after(VerificationVerdict.DIFFERS, rules).fix == rules  # a rule's stays, with its verdict
+
+
+def test_prices_of_the_rule_are_not_those_of_a_models_patch() -> None:
+    saving = PredictedSaving(1.0, 10.0, 8.0, 12.0, "")
+    one = Finding(
+        "1", "AWP101", "n", "m.py", Span(1, 1, 1, 2), "f", "it waits", (), RootCause.RUNTIME, "request", Confidence.LOW,
+        fix=Fix("t", Safety.UNSAFE), evidence=Evidence(Verdict.CONFIRMED, "r", predicted_saving=saving),
+    )  # fmt: skip
+    assert "10.0 %" in price(one)
+    assert price(dataclasses.replace(one, fix=Fix("t", Safety.UNSAFE, author="m"))) == ""
+
+
+@pytest.mark.skipif(shutil.which("ruff") is None, reason="needs ruff")
+def test_a_formatted_project_stays_formatted(tmp_path: Path) -> None:
+    source = Source(str(tmp_path / "m.py"), "def f(a):\n    return g(a, 1)\n")
+    assert formatted(source, "def f(a):\n    return g(a,2)\n") == "def f(a):\n    return g(a, 2)\n"
+    assert line_edits(source, "def f(a):\n    return g(a, 2)\n") == (Edit(10, 29, "    return g(a, 2)\n"),)
+    loose = Source(str(tmp_path / "m.py"), "def f(a):\n    return g(a,1)\n")
+    assert formatted(loose, "def f(a):\n    return g(a,2)\n") == "def f(a):\n    return g(a,2)\n"
