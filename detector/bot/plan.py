@@ -135,8 +135,8 @@ class _Planner:
         room = self.most - len(open_now)
         for copies in _folded(counted):
             here = [f for f in copies if self._place(f) is not None]
-            elsewhere += [f for f in copies if f not in here and f.id not in told_of]
-            on_lines += [f for f in copies if f in here or f.id in told_of]
+            elsewhere += [f for f in copies if not self._written(f) and f.id not in told_of]
+            on_lines += [f for f in copies if self._written(f) or f.id in told_of]
             first = here[0] if here else None
             if first is None or any(f.id in told_of for f in copies) or _code(first) in groups:
                 continue
@@ -235,6 +235,12 @@ class _Planner:
         self.work.close.append(thread.note)
 
     # new comments
+
+    def _written(self, finding: Finding) -> bool:
+        """Whether the change wrote a finding's lines; a notebook's are its cells', so it counts as a whole."""
+        file = self.comparison.changed.get(finding.path)
+        span = finding.span
+        return file is not None and (finding.cell is not None or file.touches(span.line, span.end_line))
 
     def _place(self, finding: Finding) -> Place | None:
         """Where a comment about a finding can stand: on lines that the change wrote, inside one hunk."""

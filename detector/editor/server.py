@@ -84,7 +84,9 @@ class Server(LanguageServer):
                 analysed = found.get(os.path.realpath(str(_path(uri))))
                 if analysed is not None and uri in self.workspace.text_documents:
                     self._known[uri] = (versions[uri], analysed)
-                    self._publish(document, versions[uri], analysed)
+                    # Code is broken at every other key stroke: the editor moves what it shows until it is whole again.
+                    if analysed.broken is None:
+                        self._publish(document, versions[uri], analysed)
 
     def _analyse(self, texts: dict[str, str]) -> dict[str, Analysed]:
         if self._project is None:

@@ -284,6 +284,16 @@ def test_three_hundred_files_and_six_hundred_findings(hub: FakeGitHub, world: Wo
 # the command line ----------------------------------------------------------------------------------------------------
 
 
+def test_a_notebook_stands_in_the_summary(hub: FakeGitHub, world: World, bot: Bot) -> None:
+    code = FAULTY["srv/decode.py"] + "\n\nfor request in requests:\n    generate(Head().to('cuda'), request, 8)\n"
+    cell = {"cell_type": "code", "source": code, "metadata": {}, "outputs": [], "execution_count": None}
+    notebook = {"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
+    hub.push(world.commit({"try.ipynb": json.dumps(notebook)}))
+    assert bot() == 0
+    assert hub.review_comments == [] and "leaves alone" not in hub.summary()
+    assert "`try.ipynb:" in hub.summary()
+
+
 @pytest.mark.parametrize(
     ("line", "words"),
     [
