@@ -176,6 +176,7 @@ def _instrument(mode: str) -> dict[str, int]:
 
     helper.record = record
     if mode in ("static", "failing"):
+        helper._has_cuda = lambda: True
         helper._usable = lambda leaves: not helper.in_step() and not torch.is_grad_enabled()
     return counts
 
@@ -194,6 +195,7 @@ def compare(
     folders = {"before": before, "after": after}
     times: dict[str, list[float]] = {"before": [], "after": []}
     sums: set[str] = set()
+    captured = True
     counts: dict[str, Any] = {}
     order = random.Random(0)
     for index in range(pairs + 1):
@@ -214,10 +216,11 @@ def compare(
     for mode in modes:
         result = workers["after"].run(after, arguments, mode)
         sums.add(result["checksum"])
+        captured = captured and (result["captures"] > 0) is (mode == "static")
         print(f"  {mode}: {result['captures']} captures, {result['replays']} replays, {result['failed']} failed")
     equal = len(sums) == 1
     print(f"  checksums {'equal' if equal else 'DIFFER'}: {' '.join(sorted(sums))}")
-    return equal
+    return equal and captured
 
 
 def _interval(values: list[float]) -> tuple[float, float]:

@@ -89,7 +89,7 @@ def _patched(finding: Finding, project: ProjectPart, settings: Settings, entered
         repairs |= closure.repairs
         random = random or closure.random
     if not accepted:
-        return _explained(finding, refused) if refused else finding
+        return _explained(finding, refused or ["the code below the step is not seen in this project"])
     try:
         fix = _fix(finding, view, part, project, accepted, repairs, random)
     except Unmendable as error:

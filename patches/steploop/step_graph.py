@@ -18,6 +18,7 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 import torch
@@ -58,11 +59,18 @@ def given(tensor: torch.Tensor) -> bool:
 
 def run_step(step: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Call ``step``, as a graph where that is possible."""
+    if not _has_cuda():
+        return step(*map(_number, args), **{name: _number(value) for name, value in kwargs.items()})
     leaves, spec = tree_flatten((args, kwargs))
     if not _usable(leaves):
         args, kwargs = tree_unflatten([_number(leaf) for leaf in leaves], spec)
         return step(*args, **kwargs)
     return _graphs_of(step).call(leaves, spec)
+
+
+@cache
+def _has_cuda() -> bool:
+    return torch.cuda.is_available()
 
 
 def _number(leaf: Any) -> Any:

@@ -212,6 +212,12 @@ def test_a_cache_that_other_code_reads_stays(tmp_path: Path, monkeypatch: pytest
     assert any("is read outside of the step" in why for why in found["main.py"].why)
 
 
+def test_models_of_libraries_are_not_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copy(CORPUS / "rules" / "AWP401" / "bad_denoise_server.py", tmp_path / "server.py")
+    fix = only(monkeypatch, tmp_path).fix
+    assert fix is not None and fix.title.endswith("the code below the step is not seen in this project")
+
+
 def test_the_chat_patch_in_three_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shutil.copytree(CORPUS / "apps" / "chat", tmp_path / "chat")
     finding = only(monkeypatch, tmp_path / "chat")

@@ -47,6 +47,7 @@ class Captures:
 def captures(monkeypatch: pytest.MonkeyPatch) -> Captures:
     fake = Captures()
     monkeypatch.setattr(step_graph, "record", fake)
+    monkeypatch.setattr(step_graph, "_has_cuda", lambda: True)
     monkeypatch.setattr(step_graph, "_usable", lambda leaves: not in_step())
     return fake
 
