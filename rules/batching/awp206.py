@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from awp_lint.detector.finding import Confidence, Event, MarkKind, RootCause
+from awp_lint.detector.finding import Confidence, Edit, Effect, Event, Fix, MarkKind, RootCause, Safety
 from awp_lint.detector.semantics.values import Kind
 from awp_lint.detector.semantics.view import FileView, FunctionView, Region
 from awp_lint.rules.base import Candidate, Rule
@@ -20,6 +21,10 @@ from awp_lint.rules.common import (
     opaque,
     short,
 )
+from awp_lint.rules.edits import add_keyword
+
+if TYPE_CHECKING:
+    from awp_lint.rules.nodemap import Definition
 
 _LOADERS = (
     "torch.utils.data.DataLoader",
@@ -60,8 +65,9 @@ class SerialLoader(Rule):
         - Items that cannot be collated: then only the workers help.
         """
     safety = """
-        A recommendation only: `num_workers` of a few cores, `pin_memory=True` with `non_blocking=True` copies, and a
-        `batch_size`. Workers need a dataset that can be pickled, and memory for the batches in flight.
+        Unsafe: `num_workers=4` and `pin_memory=True` are passed. Workers need a dataset that can be pickled, memory for
+        the batches in flight, and draw random numbers of their own. Larger batches and `non_blocking=True` copies are a
+        recommendation.
         """
     references = (
         "https://docs.pytorch.org/docs/stable/data.html#single-and-multi-process-data-loading",
@@ -114,6 +120,29 @@ class SerialLoader(Rule):
             frequency=frequency,
             why=(f"line {around.lineno} goes over it", *frequency_reason(frequency)),
             lines=(around, around),
+        )
+
+    def rewrite(self, candidate: Candidate, definition: Definition) -> Fix | None:
+        call = candidate.node
+        assert isinstance(call, ast.Call)
+        if _serial(call) is None:
+            return None  # how large a batch may be is the user's to say
+        workers, added = argument(call, 5, "num_workers"), []
+        edits: list[Edit] = []
+        if workers is None:
+            added.append("num_workers=4")
+        else:
+            edits.append(definition.replace(workers, "4"))
+        if argument(call, 7, "pin_memory") is None:
+            added.append("pin_memory=True")
+        if added:
+            edits.append(add_keyword(call, ", ".join(added), definition))
+        return Fix(
+            title="give the loader workers and pinned memory",
+            safety=Safety.UNSAFE,
+            edits=tuple(edits),
+            effects=(Effect.MEMORY, Effect.RNG, Effect.TIMING),
+            requires=("the dataset can be sent to worker processes and does not use the device",),
         )
 
 
