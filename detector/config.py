@@ -41,6 +41,7 @@ class Settings:
     target: Target = field(default_factory=Target)
     jobs: int = 0  # 0: one a core
     cache: bool = True
+    baseline: str | None = field(default=None, repr=False)  # absolute; decides what is shown, not what is found
 
     def selects(self, rule: str) -> bool:
         """Whether a rule id is switched on: the longest matching prefix decides, ``ignore`` wins a tie."""
@@ -131,6 +132,8 @@ def settings_from_file(path: Path, base: Settings) -> Settings:
                 changes[name] = tuple((pattern, str(frequency)) for pattern, frequency in value.items())
         elif key in _TARGETS:
             target = _with_target(path, target, key, value)
+        elif key == "baseline" and isinstance(value, str):
+            changes[name] = str(path.absolute().parent / value)
         elif key == "jobs" and isinstance(value, int):
             changes[name] = value
         elif key in ("profile", "llm"):

@@ -37,7 +37,7 @@ def lint(options: argparse.Namespace, settings: Settings, command: Sequence[str]
     findings = [f for f in findings if f.suppressed is None]
     if options.write_baseline is not None:
         return _write_baseline(options, findings, result.problems)
-    findings, notes = narrow(options, findings)
+    findings, notes = narrow(options, settings, findings)
     if options.write_ignores is not None:
         return _write_ignores(options, settings, findings, list(result.problems))
     profile: dict[str, Any] | None = None
@@ -123,17 +123,20 @@ def _adviser(options: argparse.Namespace, settings: Settings, read: _Sources) ->
     return Adviser(options.llm_settings, options.paths or ["."], settings, read, report)
 
 
-def narrow(options: argparse.Namespace, findings: Sequence[Finding]) -> tuple[list[Finding], tuple[str, ...]]:
-    """The findings that ``--baseline`` and ``--changed`` leave, and a note on what they leave out."""
+def narrow(
+    options: argparse.Namespace, settings: Settings, findings: Sequence[Finding]
+) -> tuple[list[Finding], tuple[str, ...]]:
+    """The findings that a baseline and ``--changed`` leave, and a note on what they leave out."""
     kept = list(findings)
     notes: list[str] = []
-    if options.baseline is not None:
+    known = options.baseline or settings.baseline
+    if known is not None:
         from awp_lint.detector import baseline
 
-        matched = baseline.match(kept, baseline.read(options.baseline))
+        matched = baseline.match(kept, baseline.read(known))
         kept = list(matched.new)
         gone = f", {len(matched.gone)} of its entries found no more" if matched.gone else ""
-        notes.append(f"{len(matched.known)} known from {options.baseline}{gone}")
+        notes.append(f"{len(matched.known)} known from {os.path.relpath(known)}{gone}")
     if options.changed or options.changed_from is not None:
         from awp_lint.detector.changes import changed_in_working_tree, on_changed_lines
 
@@ -474,7 +477,7 @@ def _fix(
         result = _scan(options, settings)
         digests = result.digests
         shown = [f for f in result.findings if f.confidence.order >= settings.confidence.order and f.suppressed is None]
-        remaining = rank(narrow(options, shown)[0])
+        remaining = rank(narrow(options, settings, shown)[0])
     if not options.quiet:
         print(f"{fixed} fixed, {len(remaining)} left", file=sys.stderr)
     print_problems(problems)

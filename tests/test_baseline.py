@@ -107,6 +107,21 @@ def test_changed_lines_only(
     assert main(["--changed-from", "nowhere"]) == 2
 
 
+def test_the_settings_name_it_for_every_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    app = tmp_path / "app"
+    shutil.copytree(CHAT, app, ignore=shutil.ignore_patterns("__pycache__"))
+    (app / "pyproject.toml").write_text('[tool.awp-lint]\nbaseline = "known.json"\n')
+    monkeypatch.chdir(app)
+    assert main([]) == 2
+    assert "the baseline cannot be read" in capsys.readouterr().err
+    assert main(["--write-baseline", "known.json"]) == 0
+    monkeypatch.chdir(app / "chatserve")
+    assert main([".."]) == 0
+    assert "known from ../known.json" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("line", ["--write-baseline x --fix", "--write-baseline x --baseline y",
                                   "--write-baseline x --changed"])  # fmt: skip
 def test_combinations_that_cannot_be_meant(line: str, capsys: pytest.CaptureFixture[str]) -> None:

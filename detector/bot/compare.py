@@ -8,6 +8,7 @@ that a change cannot switch its own check off.
 from __future__ import annotations
 
 import dataclasses
+import os
 import re
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -90,7 +91,9 @@ def compare(
         old, new = _scan(before, paths, settings), _scan(after, paths, settings)
         known = [known_of(f) for f in old.findings]
         found = [f for f in new.findings if f.suppressed is None]
-        matched = baseline.match(found, [*known, *_baseline(repository, merge_base, baseline_path)])
+        matched = baseline.match(
+            found, [*known, *_baseline(repository, merge_base, baseline_path or _inside(before, settings))]
+        )
         silenced = baseline.match([f for f in new.findings if f.suppressed is not None], known)
         fresh = [f for f in matched.new if f.confidence.order >= settings.confidence.order]
         from awp_lint.patches.ranking import rank
@@ -121,6 +124,16 @@ def _wanted(entry: Entry) -> bool:
 def _scan(side: Path, paths: Sequence[str], settings: Settings) -> ScanResult:
     here = [path for path in paths if (side / path).exists()]
     return scan(here, settings, cwd=str(side))
+
+
+def _inside(side: Path, settings: Settings) -> str | None:
+    """The baseline that the settings name, by its path in the repository."""
+    if settings.baseline is None:
+        return None
+    path = os.path.relpath(settings.baseline, side.absolute())
+    if path.startswith(".."):
+        raise UsageError(f"{path}: the baseline that the settings name lies outside the repository")
+    return path.replace(os.sep, "/")
 
 
 def _baseline(repository: Repository, commit: str, path: str | None) -> list[baseline.Known]:

@@ -197,6 +197,21 @@ def test_settings_and_baseline_are_those_of_the_merge_base(hub: FakeGitHub, worl
     assert len(hub.open_comments()) == 3
 
 
+def test_the_baseline_of_the_settings(hub: FakeGitHub, world: World, bot: Bot) -> None:
+    git(world.origin, "checkout", "-q", "main")
+    settings = BASE["pyproject.toml"] + 'baseline = "ci/known.json"\n'
+    world.base = world.commit({"pyproject.toml": settings, "ci/known.json": "{}"}, "a baseline")
+    git(world.origin, "checkout", "-q", "-B", "change")
+    hub.push(world.commit(FAULTY))
+    assert bot() == 2, "an empty object is no baseline"
+    git(world.origin, "checkout", "-q", "main")
+    known = '{"schema": "awp-lint-baseline/1", "findings": []}'
+    world.base = world.commit({"ci/known.json": known}, "a better one")
+    git(world.origin, "checkout", "-q", "-B", "change")
+    hub.push(world.commit(FAULTY))
+    assert bot() == 0 and len(hub.review_comments) == 3
+
+
 def test_comments_in_the_code_that_silence_are_counted(hub: FakeGitHub, world: World, bot: Bot) -> None:
     silent = FAULTY["srv/model.py"].replace(".to(ids.device)", ".to(ids.device)  # awp: ignore[AWP602] small")
     hub.push(world.commit({**FAULTY, "srv/model.py": silent}))
