@@ -185,7 +185,7 @@ def run(latents, timesteps):
         return str(error)
 """
 
-NESTED = '''
+NESTED = """
 import torch
 
 class Pipeline:
@@ -205,7 +205,7 @@ def run(latents, timesteps):
         return Pipeline()(latents.clone(), timesteps)
     except FloatingPointError as error:
         return "wrong number"
-'''
+"""
 
 GUARDED = """
 import torch
