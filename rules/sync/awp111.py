@@ -5,9 +5,11 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from awp_lint.detector.finding import Effect, Event, Fix, RootCause, Safety
+from awp_lint.detector.semantics.values import Certainty, Device, Value
 from awp_lint.detector.semantics.view import FileView, FunctionView
 from awp_lint.rules.base import Candidate, Rule
 from awp_lint.rules.common import (
@@ -109,7 +111,7 @@ class CpuSampling(Rule):
         frequency = hot_frequency(view, node)
         if frequency is None:
             return
-        confidence = sureness(view, node, frequency, read.value)
+        confidence = sureness(view, node, frequency, _assumed(read.value, read.source))
         source = short(read.source, 40)
         yield Candidate(
             node=node,
@@ -231,3 +233,11 @@ def _same_chain(node: ast.Call, view: FunctionView) -> Iterator[ast.AST]:
         if not isinstance(parent, ast.Attribute | ast.Call):
             return
         yield parent
+
+
+def _assumed(value: Value, source: ast.expr) -> Value:
+    """The value, at least assumed where it comes from the ``logits`` of an output: whichever model filled them in."""
+    named = any(isinstance(part, ast.Attribute) and part.attr == "logits" for part in ast.walk(source))
+    if named and value.device is Device.AMBIENT and value.certainty is Certainty.UNKNOWN:
+        return replace(value, certainty=Certainty.ASSUMED)
+    return value
