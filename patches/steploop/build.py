@@ -13,10 +13,11 @@ from awp_lint.detector.project.files import find_files
 from awp_lint.detector.project.reading import read_all
 from awp_lint.detector.semantics.model import FunctionModel
 from awp_lint.patches.steploop.calls import Loop, StepCall, step_calls
-from awp_lint.patches.steploop.closure import Closure, Obstacle, Repair, RepairKind
+from awp_lint.patches.steploop.closure import Closure
 from awp_lint.patches.steploop.mend import Mending, Unmendable, mend, wrap_call
 from awp_lint.patches.steploop.placing import CACHE, CACHE_NAMES, NAME, helper_text, place_beside
 from awp_lint.patches.steploop.project import Part, ProjectPart, load
+from awp_lint.patches.steploop.repairs import Obstacle, Repair, RepairKind
 from awp_lint.rules.common import short
 
 RULES = ("AWP401", "AWP407")

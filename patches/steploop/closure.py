@@ -7,17 +7,31 @@ not understand is an obstacle: a patch is made only where none is left.
 from __future__ import annotations
 
 import ast
-import enum
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 
 from awp_lint.detector.semantics.library.facts import lookup
 from awp_lint.detector.semantics.model import FunctionModel
 from awp_lint.detector.semantics.values import Kind
 from awp_lint.detector.semantics.view import Region, Target
+from awp_lint.patches.steploop.growing import growing_attributes, grows, length_read, only_when_empty, plain_attention
+from awp_lint.patches.steploop.patterns import (
+    called,
+    counted,
+    cut_to_length,
+    guard,
+    inside,
+    is_none,
+    loaded,
+    masks,
+    only_ends,
+    opens,
+    parameters,
+    span,
+)
 from awp_lint.patches.steploop.project import Part, ProjectPart
+from awp_lint.patches.steploop.repairs import Obstacle, Repair, RepairKind
 from awp_lint.patches.steploop.roles import VIEWS, Role, Roles, worst
-from awp_lint.rules.common import argument, callee, short
+from awp_lint.rules.common import callee, short
 from awp_lint.rules.flow import version
 from awp_lint.rules.graphs.hostwork import Want, host_work
 
@@ -29,40 +43,13 @@ _MUTATORS = frozenset({
 _DRAWS = frozenset({"multinomial", "normal", "bernoulli"})
 _OBJECTS = (Kind.SEQUENCE, Kind.MAPPING, Kind.STRING, Kind.SCALAR, Kind.NONE, Kind.CONFIG, Kind.DTYPE, Kind.DEVICE,
             Kind.ITERATOR)  # fmt: skip
-
-
-class RepairKind(enum.Enum):
-    """What can be mended in the code below a step."""
-
-    GUARD = "a check that raises is left to calls outside a graph"
-    POSITIONS = "positions are counted on the device"
-    OPEN_END = "the whole buffer is read, its end is left to the mask"
-    SPAN = "a place in a buffer is found on the device"
-    GROW = "keys and values are written into a buffer with room to spare"
-    LENGTH = "the length of a cache is known on the device"
-    ATTEND = "a mask hides what of the buffer is not filled"
-
-
-@dataclass(frozen=True, slots=True)
-class Repair:
-    """One place to mend. ``view`` and ``part`` are where ``node`` stands."""
-
-    kind: RepairKind
-    node: ast.AST
-    view: FunctionModel
-    part: Part
-
-
-@dataclass(frozen=True, slots=True)
-class Obstacle:
-    """Why a step cannot be captured."""
-
-    path: str
-    line: int
-    text: str
-
-    def __str__(self) -> str:
-        return f"{self.text} ({self.path}:{self.line})"
+_SOMETIMES = frozenset({"to", "cuda", "where"})  # wait with other arguments only, which the semantic model tells
+_NO_NUMBERS = (ast.Slice, ast.Tuple, ast.List, ast.Starred)
+_BUILTINS = frozenset({
+    "len", "range", "zip", "enumerate", "list", "tuple", "dict", "set", "min", "max", "sum", "abs", "isinstance", "int",
+    "float", "bool", "getattr", "hasattr", "super", "type", "reversed", "sorted", "any", "all", "str", "repr", "slice",
+    "round", "map", "filter", "iter", "next", "divmod", "pow", "id", "callable",
+})  # fmt: skip
 
 
 class Closure:
@@ -106,20 +93,21 @@ class Closure:
         if key in self._seen:
             return self._seen[key]
         self._seen[key] = Role.FRESH  # of a recursion
-        if len(self._seen) > _MOST_FUNCTIONS:
-            return Role.FRESH
         view, part = self.project.functions[name]
+        if len(self._seen) > _MOST_FUNCTIONS:
+            self._obstacle(view.node, view, "is more code than is looked at")
+            return Role.FRESH
         self.entered.add(f"{view.path}:{view.qualname}")
         node = view.node
         if not isinstance(node, ast.FunctionDef):
             self._obstacle(node, view, f"`{view.qualname}` is no plain function")
             return Role.FRESH
-        parameters = {arg.arg: Role.OUTER for arg in _parameters(node)} | dict(given)
+        given = {arg.arg: Role.OUTER for arg in parameters(node)} | dict(given)
         returned: dict[int, Role] = {}
         calls = [call for call in view.nodes(ast.Call) if isinstance(call, ast.Call)]
         while True:  # roles of results are needed for the roles of arguments
             before = dict(returned)
-            roles = Roles(view, parameters, returned)
+            roles = Roles(view, given, returned)
             for call in calls:
                 if not view.regions(call) & _ASIDE:
                     result = self._follow(call, view, roles)
@@ -134,7 +122,7 @@ class Closure:
                     returned[id(read)] = max(result, returned.get(id(read), Role.FRESH))
             if returned == before:
                 break
-        for inner in _inside(node, view):
+        for inner in inside(node, view):
             if not view.regions(inner) & _ASIDE:
                 self._check(inner, view, part, roles)
         results = [r.value for r in view.nodes(ast.Return) if isinstance(r, ast.Return) and r.value is not None]
@@ -177,7 +165,7 @@ class Closure:
         if dim is None or not isinstance(node.ctx, ast.Load) or roles.of(node.value) is not Role.GIVEN:
             return
         returned[id(node)] = Role.GROWN
-        length = _length_read(node, dim, view)
+        length = length_read(node, dim, view)
         if length is not None:
             returned[id(length)] = Role.MOVING
 
@@ -185,17 +173,17 @@ class Closure:
         """A growing attribute is read: only what the patch knows how to serve is no obstacle."""
         dim = self._kept(node, view)
         parent = view.parent(node)
-        length = None if dim is None else _length_read(node, dim, view)
+        length = None if dim is None else length_read(node, dim, view)
         if length is not None:
             self.repairs[id(length)] = Repair(RepairKind.LENGTH, length, view, part)
             return
-        if isinstance(parent, ast.Compare) and all(_none(side) for side in parent.comparators):
+        if isinstance(parent, ast.Compare) and all(is_none(side) for side in parent.comparators):
             return
         if isinstance(parent, ast.Return) or (
             isinstance(parent, ast.Tuple) and isinstance(view.parent(parent), ast.Return)
         ):
             return
-        if _grows(view.statement(node)) is not None:
+        if grows(view.statement(node)) is not None:
             return
         self._obstacle(node, view, f"`{short(node, 40)}`, which grows, is used in a way that is not understood")
 
@@ -243,7 +231,7 @@ class Closure:
             parent = view.parent(use)
             if isinstance(parent, ast.keyword):
                 parent = view.parent(parent)
-            if isinstance(parent, ast.Call) and _attention(parent, use, view):
+            if isinstance(parent, ast.Call) and plain_attention(parent, use, view):
                 self.repairs[id(parent)] = Repair(RepairKind.ATTEND, parent, view, part)
             elif isinstance(view.statement(use), ast.Return) and isinstance(parent, ast.Return | ast.Tuple):
                 handed_on = True
@@ -324,21 +312,21 @@ class Closure:
             self._cache_read(node, view, part)
         elif isinstance(node, ast.With):
             for item in node.items:
-                if not (view.qualified(_called(item.context_expr)) or "").startswith("torch."):
+                if not (view.qualified(called(item.context_expr)) or "").startswith("torch."):
                     self._obstacle(node, view, f"`with {short(item.context_expr, 40)}` is not understood")
         elif isinstance(node, ast.Compare):
             sides = [node.left, *node.comparators]
             ordered = all(isinstance(op, ast.Lt | ast.LtE | ast.Gt | ast.GtE) for op in node.ops)
             if ordered and any(roles.of(side) is Role.POSITION for side in sides):
                 self.position_tests += 1
-        elif isinstance(node, ast.Subscript) and _cut_to_length(node) and _masks(node, view):
+        elif isinstance(node, ast.Subscript) and cut_to_length(node) and masks(node, view):
             self.sliced_masks += 1
-        if isinstance(node, ast.expr) and not isinstance(node, _NO_NUMBERS) and _loaded(node):
+        if isinstance(node, ast.expr) and not isinstance(node, _NO_NUMBERS) and loaded(node):
             self._moving(node, view, part, roles)
 
     def _host(self, node: ast.expr, want: Want, view: FunctionModel, part: Part, roles: Roles) -> None:
         statement = view.statement(node)
-        if want is Want.READ and isinstance(statement, ast.Assign) and _only_ends(statement, view, roles):
+        if want is Want.READ and isinstance(statement, ast.Assign) and only_ends(statement, view, roles):
             self.repairs[id(statement)] = Repair(RepairKind.OPEN_END, statement, view, part)
             return
         if want is Want.UPLOAD and isinstance(node, ast.Call):
@@ -358,17 +346,17 @@ class Closure:
         elif isinstance(target, ast.Attribute):
             if roles.of(target.value) is not Role.FRESH:
                 statement = view.statement(target)
-                cat = _grows(statement)
+                cat = grows(statement)
                 if self._kept(target, view) is not None and roles.of(target.value) is Role.GIVEN:
                     if cat is not None:
                         self.repairs[id(cat)] = Repair(RepairKind.GROW, cat, view, self._part_of(view))
                         return
-                    if _only_when_empty(target, view):
+                    if only_when_empty(target, view):
                         return
-                grows = "cat(" in ast.unparse(view.statement(target))
+                joined = "cat(" in ast.unparse(view.statement(target))
                 why = (
                     "grows by a copy, so its size changes at every step"
-                    if grows
+                    if joined
                     else "is written, which a replay would not do"
                 )
                 self._obstacle(target, view, f"`{short(target, 40)}` {why}")
@@ -392,7 +380,7 @@ class Closure:
         receiver = call.func.value if isinstance(call.func, ast.Attribute) else None
         if name.endswith("_") and not name.endswith("__") and receiver is not None:
             self._write(receiver, call, view, roles)
-        if any(k.arg == "generator" and not _none(k.value) for k in call.keywords):
+        if any(k.arg == "generator" and not is_none(k.value) for k in call.keywords):
             self._obstacle(call, view, f"`{short(call, 50)}` draws from a generator of its own")
         if name in _DRAWS and (dotted.startswith("torch.") or receiver is not None):
             self._obstacle(call, view, f"`{short(call, 50)}` checks its weights on the host")
@@ -462,7 +450,7 @@ class Closure:
                 return
         if isinstance(node, ast.Name) and any(id(s) in self.repairs for s in view.assignments(node.id)):
             return  # mended where it is made
-        if isinstance(parent, ast.Slice) and node is parent.upper and _open(parent, view, roles):
+        if isinstance(parent, ast.Slice) and node is parent.upper and opens(parent, view, roles):
             self.repairs[id(parent)] = Repair(RepairKind.OPEN_END, parent, view, part)
             return
         if isinstance(parent, ast.Slice) and span(parent, view, roles) is not None:
@@ -470,113 +458,11 @@ class Closure:
             return
         if isinstance(parent, ast.Assign | ast.AnnAssign | ast.Return):
             return  # its uses are looked at
-        guard = _guard(node, view)
-        if guard is not None:
-            self.repairs[id(guard)] = Repair(RepairKind.GUARD, guard, view, part)
+        check = guard(node, view)
+        if check is not None:
+            self.repairs[id(check)] = Repair(RepairKind.GUARD, check, view, part)
             return
         self._obstacle(node, view, f"`{short(node, 40)}` changes at every step and is needed on the host")
-
-
-_SOMETIMES = frozenset({"to", "cuda", "where"})  # wait with other arguments only, which the semantic model tells
-_NO_NUMBERS = (ast.Slice, ast.Tuple, ast.List, ast.Starred)
-_BUILTINS = frozenset({
-    "len", "range", "zip", "enumerate", "list", "tuple", "dict", "set", "min", "max", "sum", "abs", "isinstance", "int",
-    "float", "bool", "getattr", "hasattr", "super", "type", "reversed", "sorted", "any", "all", "str", "repr", "slice",
-    "round", "map", "filter", "iter", "next", "divmod", "pow", "id", "callable",
-})  # fmt: skip
-
-
-def growing_attributes(project: ProjectPart) -> dict[tuple[str, str], int]:
-    """Attributes that methods replace by themselves with more at the end, by class, and the dimension they grow in."""
-    found: dict[tuple[str, str], int] = {}
-    for view, _ in project.functions.values():
-        for statement in view.nodes(ast.Assign):
-            assert isinstance(statement, ast.Assign)
-            cat = _grows(statement)
-            if cat is None or view.class_name is None:
-                continue
-            target = statement.targets[0]
-            dim = argument(cat, 1, "dim")
-            assert isinstance(target, ast.Attribute) and isinstance(dim, ast.Constant) and isinstance(dim.value, int)
-            if isinstance(target.value, ast.Name) and target.value.id == "self":
-                found[view.class_name, target.attr] = dim.value
-    return found
-
-
-def _grows(statement: ast.stmt) -> ast.Call | None:
-    """The call of ``x.a = torch.cat([x.a, new], dim=2)``."""
-    if not (
-        isinstance(statement, ast.Assign) and len(statement.targets) == 1 and isinstance(statement.value, ast.Call)
-    ):
-        return None
-    call, target = statement.value, statement.targets[0]
-    if not isinstance(target, ast.Attribute) or callee(call) != "cat" or not call.args:
-        return None
-    parts, dim = call.args[0], argument(call, 1, "dim")
-    if not (isinstance(parts, ast.List | ast.Tuple) and len(parts.elts) == 2):
-        return None
-    if ast.unparse(parts.elts[0]) != ast.unparse(target) or len(call.args) + len(call.keywords) != 2:
-        return None
-    return call if isinstance(dim, ast.Constant) and isinstance(dim.value, int) and dim.value >= 0 else None
-
-
-def _length_read(node: ast.Attribute, dim: int, view: FunctionModel) -> ast.expr | None:
-    """``x.a.shape[2]`` or ``x.a.size(2)`` of the attribute ``x.a``, in the dimension in which it grows."""
-    parent = view.parent(node)
-    whole = view.parent(parent) if isinstance(parent, ast.Attribute) else None
-    if not isinstance(parent, ast.Attribute):
-        return None
-    if parent.attr == "shape" and isinstance(whole, ast.Subscript) and isinstance(whole.slice, ast.Constant):
-        return whole if whole.slice.value == dim else None
-    if parent.attr == "size" and isinstance(whole, ast.Call) and len(whole.args) == 1:
-        given = whole.args[0]
-        return whole if isinstance(given, ast.Constant) and given.value == dim else None
-    return None
-
-
-def _only_when_empty(target: ast.Attribute, view: FunctionModel) -> bool:
-    """Whether a store stands in the branch that makes a cache's first content: ``if x.a is None: x.a = …``."""
-    child: ast.AST = target
-    parent = view.parent(child)
-    while parent is not None:
-        if isinstance(parent, ast.If) and child in parent.body:
-            tests = parent.test.values if isinstance(parent.test, ast.BoolOp) else [parent.test]
-            for test in tests:
-                if (
-                    isinstance(test, ast.Compare)
-                    and isinstance(test.ops[0], ast.Is)
-                    and _none(test.comparators[0])
-                    and isinstance(test.left, ast.Attribute)
-                    and ast.unparse(test.left.value) == ast.unparse(target.value)
-                ):
-                    return True
-        child, parent = parent, view.parent(parent)
-    return False
-
-
-def _attention(call: ast.Call, use: ast.expr, view: FunctionModel) -> bool:
-    """Whether keys or values go into an attention without a mask of its own."""
-    if view.qualified(call.func) != "torch.nn.functional.scaled_dot_product_attention":
-        return False
-    if len(call.args) > 3 or any(k.arg is None or (k.arg == "attn_mask" and not _none(k.value)) for k in call.keywords):
-        return False
-    return use in call.args[1:] or any(k.value is use and k.arg in ("key", "value") for k in call.keywords)
-
-
-def _parameters(node: ast.FunctionDef) -> Iterator[ast.arg]:
-    yield from (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)
-    yield from (arg for arg in (node.args.vararg, node.args.kwarg) if arg is not None)
-
-
-def _inside(node: ast.FunctionDef, view: FunctionModel) -> Iterator[ast.AST]:
-    """The nodes of the function's own body in source order; nested functions are not run by it."""
-    pending: list[ast.AST] = [*reversed(node.body)]
-    while pending:
-        part = pending.pop()
-        if isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
-            continue
-        yield part
-        pending += reversed(list(ast.iter_child_nodes(part)))
 
 
 def _spared(call: ast.Call, name: str, roles: Roles) -> bool:
@@ -584,117 +470,3 @@ def _spared(call: ast.Call, name: str, roles: Roles) -> bool:
     if name == "repeat_interleave":
         return bool(call.args) and not any(roles.is_tensor(arg) for arg in call.args[-1:])
     return name in _SOMETIMES
-
-
-def _loaded(node: ast.expr) -> bool:
-    return isinstance(getattr(node, "ctx", ast.Load()), ast.Load)
-
-
-def _called(node: ast.expr) -> ast.expr:
-    return node.func if isinstance(node, ast.Call) else node
-
-
-def _none(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and node.value is None
-
-
-def _only_ends(statement: ast.Assign, view: FunctionModel, roles: Roles) -> bool:
-    """Whether all that a name is bound for is to end slices: ``x[:, :end]``."""
-    target = statement.targets[0]
-    if len(statement.targets) != 1 or not isinstance(target, ast.Name) or len(view.assignments(target.id)) != 1:
-        return False
-    uses = view.uses(target.id)
-    for use in uses:
-        slice_ = view.parent(use)
-        if not (isinstance(slice_, ast.Slice) and slice_.upper is use and _open(slice_, view, roles)):
-            return False
-    return bool(uses)
-
-
-def _open(node: ast.Slice, view: FunctionModel, roles: Roles) -> bool:
-    """Whether a slice reads a kept buffer, or a mask, from its start on."""
-    if node.lower is not None or node.step is not None:
-        return False
-    holder = view.parent(node)
-    while isinstance(holder, ast.Tuple):
-        holder = view.parent(holder)
-    if not (isinstance(holder, ast.Subscript) and isinstance(holder.ctx, ast.Load)):
-        return False
-    return roles.of(holder.value) in (Role.OUTER, Role.GIVEN) or "mask" in ast.unparse(holder.value)
-
-
-def _cut_to_length(node: ast.Subscript) -> bool:
-    """``mask[..., : keys.shape[2]]``: the last dimension is cut to the length of another tensor."""
-    last = node.slice.elts[-1] if isinstance(node.slice, ast.Tuple) and node.slice.elts else node.slice
-    if not (isinstance(last, ast.Slice) and last.lower is None and last.upper is not None):
-        return False
-    upper = last.upper
-    if isinstance(upper, ast.Subscript) and isinstance(upper.value, ast.Attribute):
-        return upper.value.attr == "shape"
-    return isinstance(upper, ast.Call) and callee(upper) == "size"
-
-
-def _masks(node: ast.Subscript, view: FunctionModel) -> bool:
-    """Whether a tensor is added to scores, or handed over as a mask."""
-    parent = view.parent(node)
-    if isinstance(parent, ast.keyword):
-        return "mask" in (parent.arg or "")
-    return (isinstance(parent, ast.BinOp) and isinstance(parent.op, ast.Add)) or "mask" in ast.unparse(node.value)
-
-
-def counted(call: ast.Call, roles: Roles) -> tuple[ast.expr, ast.expr, Sequence[ast.keyword]] | None:
-    """Start, count and keywords of ``torch.arange(start, start + count)`` with a start that changes."""
-    if callee(call) != "arange" or len(call.args) != 2 or not isinstance(call.args[1], ast.BinOp):
-        return None
-    start, end = call.args
-    assert isinstance(end, ast.BinOp)
-    if not isinstance(end.op, ast.Add) or roles.of(start) is not Role.MOVING:
-        return None
-    count = _rest(start, end)
-    if count is None or roles.of(count) is Role.MOVING:
-        return None
-    if any(keyword.arg not in ("device", "dtype") for keyword in call.keywords):
-        return None
-    return start, count, call.keywords
-
-
-def span(node: ast.Slice, view: FunctionModel, roles: Roles) -> tuple[ast.expr, ast.expr] | None:
-    """Start and count of ``x[:, start : start + count]``, all other indices being whole slices."""
-    if node.lower is None or node.step is not None or not isinstance(node.upper, ast.BinOp):
-        return None
-    count = _rest(node.lower, node.upper) if isinstance(node.upper.op, ast.Add) else None
-    if count is None or roles.of(count) is Role.MOVING or roles.of(node.lower) is not Role.MOVING:
-        return None
-    holder = view.parent(node)
-    parts = holder.elts if isinstance(holder, ast.Tuple) else [node]
-    whole = all(isinstance(part, ast.Slice) or _whole_index(part) for part in parts)
-    return (node.lower, count) if whole else None
-
-
-def _whole_index(part: ast.expr) -> bool:
-    return isinstance(part, ast.Constant) and part.value in (..., None)
-
-
-def _rest(start: ast.expr, end: ast.BinOp) -> ast.expr | None:
-    """``count`` of ``start + count``."""
-    text = ast.dump(start)
-    if ast.dump(end.left) == text:
-        return end.right
-    return end.left if ast.dump(end.right) == text else None
-
-
-def _guard(node: ast.expr, view: FunctionModel) -> ast.If | ast.Assert | None:
-    """The check around a number that does nothing but raise."""
-    parent: ast.AST | None = view.parent(node)
-    while isinstance(parent, ast.expr):
-        parent = view.parent(parent)
-    if isinstance(parent, ast.Assert):
-        return parent
-    if (
-        isinstance(parent, ast.If)
-        and not parent.orelse
-        and len(parent.body) == 1
-        and isinstance(parent.body[0], ast.Raise)
-    ):
-        return parent
-    return None

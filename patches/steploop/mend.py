@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from awp_lint.detector.finding import Edit, Import
 from awp_lint.detector.semantics.model import FunctionModel
 from awp_lint.patches.steploop.calls import StepCall
-from awp_lint.patches.steploop.closure import Repair, RepairKind
 from awp_lint.patches.steploop.project import Part
+from awp_lint.patches.steploop.repairs import Repair, RepairKind
 from awp_lint.rules.common import argument
 from awp_lint.rules.nodemap import Definition
 

@@ -60,4 +60,4 @@ def test_outputs_stay(program: Any, worker: Any, tmp_path: Path) -> None:
     failing = worker.run(after, arguments, "failing")
     assert original["checksum"] == static["checksum"] == failing["checksum"]
     assert static["captures"] >= 1 and static["replays"] > 1
-    assert failing["failed"] == 1 and failing["replays"] == 0
+    assert failing["failed"] >= 1 and failing["replays"] == 0
