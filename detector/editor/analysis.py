@@ -11,6 +11,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from awp_lint.detector import baseline
 from awp_lint.detector.config import Settings, load_settings
 from awp_lint.detector.finding import Evidence, Finding, Problem, Safety
 from awp_lint.detector.project import reading
@@ -54,11 +55,14 @@ class Project:
             result = scan([self.root, *named], self.settings, cwd=self.root)
         finally:
             reading.held.clear()
+        lowest = self.settings.confidence.order
+        shown = [f for f in result.findings if f.suppressed is None and f.confidence.order >= lowest]
+        if self.settings.baseline is not None:
+            shown = list(baseline.match(shown, baseline.read(self.settings.baseline)).new)
         by_path: dict[str, list[Finding]] = {}
-        for finding in result.findings:
-            if finding.suppressed is None and finding.confidence.order >= self.settings.confidence.order:
-                priced = dataclasses.replace(finding, evidence=self.prices.get(finding.id))
-                by_path.setdefault(finding.path, []).append(priced)
+        for finding in shown:
+            priced = dataclasses.replace(finding, evidence=self.prices.get(finding.id))
+            by_path.setdefault(finding.path, []).append(priced)
         broken = {p.path: p for p in reversed(result.problems)}
         return {
             path: Analysed(source, tuple(by_path.get(source.path, ())), broken.get(source.path))
