@@ -70,7 +70,8 @@ def faults(old: Function, new: Function, span: Span, rule: Rule | None) -> list[
     found += _confinement_faults(removed, added, subject)
     found += _label_faults(removed, added, words, _own_labels(old, span))
     found += _name_faults(old, removed, added, kept, words)
-    found += _shape_faults(removed, added, words, _own_labels(old, span))
+    if not found:
+        found += _shape_faults(removed, added, words, _own_labels(old, span))
     return list(dict.fromkeys(found))
 
 
@@ -246,50 +247,87 @@ def _is_store(node: ast.AST) -> bool:
 # how it may be put together ------------------------------------------------------------------------------------------
 
 
-def _shape_faults(removed: list[Row], added: list[Row], words: Vocabulary, own: frozenset[str]) -> Iterator[str]:
-    """Operators, calls and subscripts have to be put together as before.
+Leaves = frozenset[str]
+Shape = tuple[Leaves, ...]
 
-    Each part of a node is known by the names and constants in it; one in which a variable stands that the patch
-    introduced may stand for anything.
+
+def _shape_faults(removed: list[Row], added: list[Row], words: Vocabulary, own: frozenset[str]) -> Iterator[str]:
+    """Operators, calls, subscripts and bindings have to be put together as before.
+
+    Each part of a node is known by the names and constants in it, where a variable that the changed rows bind counts as
+    what it was made of: one that the patch introduces may stand only for what it was computed from.
     """
-    fresh = _names(added, ast.Store) - _names(removed, ast.Store)
     ignored = words.added | words.dropped | own
-    before: dict[str, list[tuple[frozenset[str], ...]]] = {}
+    fresh = _names(added, ast.Store) - _names(removed, ast.Store)
+    gone = _names(removed, ast.Store) - _names(added, ast.Store)
+    old_bindings, new_bindings = _bindings(removed, ignored), _bindings(added, ignored)
+    before: dict[str, list[Shape]] = {}
     for row in removed:
-        for label, shape in _shapes(row, ignored):
+        for label, bound, parts in _shapes(row, ignored):
+            shape = (_without(bound, gone), *(_expanded(part, old_bindings) for part in parts))
             before.setdefault(label, []).append(shape)
-    at_hand = {leaf.removeprefix("name:") for group in before.values() for shape in group for s in shape for leaf in s}
-    at_hand |= fresh | {label.removeprefix("call:") for label in words.added if label.startswith("call:")}
+    at_hand = {name.id for name in _walk(removed) if isinstance(name, ast.Name)} | fresh
+    at_hand |= {label.removeprefix("call:") for label in words.added if label.startswith("call:")}
     for row in added:
-        for label, shape in _shapes(row, ignored):
+        for label, bound, parts in _shapes(row, ignored):
             if label in ignored and label.startswith("call:"):
                 continue  # the page says that it is called, not with what: equality is for a run
-            if (
-                label == "Assign"
-                and all(_only(part, fresh) for part in shape[:-1])
-                and _names([row], ast.Load) <= at_hand
-            ):
+            if label == "Assign" and not _without(bound, fresh) and _names([row], ast.Load) <= at_hand:
                 continue  # a new variable, made of what was at hand
-            if not any(_fits(shape, known, fresh) for known in before.get(label, ())):
+            shape = (_without(bound, fresh), *(_expanded(part, new_bindings) for part in parts))
+            if shape not in before.get(label, ()):
                 yield f"line {row.first} puts `{label.partition(':')[2] or label.lower()}` together in another way"
 
 
-def _only(part: frozenset[str], fresh: set[str]) -> bool:
-    return bool(part) and all(leaf.startswith("name:") and leaf[5:] in fresh for leaf in part)
+def _without(leaves: Leaves, names: set[str]) -> Leaves:
+    return leaves - {f"name:{name}" for name in names}
 
 
-def _fits(shape: tuple[frozenset[str], ...], known: tuple[frozenset[str], ...], fresh: set[str]) -> bool:
-    if len(shape) != len(known):
-        return False
-    return all(
-        part == other or any(f"name:{n}" in part for n in fresh) for part, other in zip(shape, known, strict=True)
-    )
+def _bindings(found: list[Row], ignored: frozenset[str]) -> dict[str, Leaves]:
+    """What the variables that rows bind are made of, in leaves."""
+    bindings: dict[str, Leaves] = {}
+    for row in found:
+        pairs: list[tuple[ast.AST, ast.AST]] = []
+        if row.kind in ("For", "AsyncFor"):
+            pairs.append((row.parts[0], row.parts[1]))
+        for node in _walk([row]):
+            if isinstance(node, ast.Assign):
+                pairs += [(target, node.value) for target in node.targets]
+            elif isinstance(node, ast.AnnAssign) and node.value is not None:
+                pairs.append((node.target, node.value))
+            elif isinstance(node, ast.comprehension):
+                pairs.append((node.target, node.iter))
+        for target, value in pairs:
+            for name in ast.walk(target):
+                if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store):
+                    leaf = f"name:{name.id}"
+                    bindings[leaf] = bindings.get(leaf, frozenset()) | _leaves(value, ignored)
+    return bindings
 
 
-def _shapes(row: Row, ignored: frozenset[str]) -> Iterator[tuple[str, tuple[frozenset[str], ...]]]:
-    """Label and parts of everything in a row that has parts."""
-    if row.kind in ("If", "While", "For", "AsyncFor", "With", "AsyncWith"):
-        yield row.kind, tuple(_leaves(part, ignored) for part in row.parts)
+def _expanded(leaves: Leaves, bindings: dict[str, Leaves]) -> Leaves:
+    """Leaves with variables replaced by what they were made of; one that is made of itself stays as well."""
+    reached = _reached(leaves, bindings)
+    return frozenset(leaf for leaf in reached if leaf not in bindings or leaf in _reached(bindings[leaf], bindings))
+
+
+def _reached(leaves: Leaves, bindings: dict[str, Leaves]) -> set[str]:
+    reached: set[str] = set()
+    pending = list(leaves)
+    while pending:
+        leaf = pending.pop()
+        if leaf not in reached:
+            reached.add(leaf)
+            pending += bindings.get(leaf, ())
+    return reached
+
+
+def _shapes(row: Row, ignored: frozenset[str]) -> Iterator[tuple[str, Leaves, Shape]]:
+    """Of everything in a row that has parts: its label, the names that it binds, its parts."""
+    if row.kind in ("For", "AsyncFor"):
+        yield row.kind, _leaves(row.parts[0], ignored), (_leaves(row.parts[1], ignored),)
+    elif row.kind in ("If", "While", "With", "AsyncWith"):
+        yield row.kind, frozenset(), tuple(_leaves(part, ignored) for part in row.parts)
     for node in _walk([row]):
         parts: list[ast.AST | None]
         if isinstance(node, ast.BinOp):
@@ -304,7 +342,9 @@ def _shapes(row: Row, ignored: frozenset[str]) -> Iterator[tuple[str, tuple[froz
         elif isinstance(node, ast.AugAssign):
             label, parts = f"aug:{type(node.op).__name__}", [node.target, node.value]
         elif isinstance(node, ast.Assign):
-            label, parts = "Assign", [*node.targets, node.value]
+            bound = frozenset(leaf for target in node.targets for leaf in _leaves(target, ignored))
+            yield "Assign", bound, (_leaves(node.value, ignored),)
+            continue
         elif isinstance(node, ast.Call):
             label = f"call:{_called(node)}"
             receiver = node.func.value if isinstance(node.func, ast.Attribute) else None
@@ -322,7 +362,7 @@ def _shapes(row: Row, ignored: frozenset[str]) -> Iterator[tuple[str, tuple[froz
             label, parts = "ast:Tuple", list(node.elts)
         else:
             continue
-        yield label, tuple(frozenset() if part is None else _leaves(part, ignored) for part in parts)
+        yield label, frozenset(), tuple(frozenset() if part is None else _leaves(part, ignored) for part in parts)
 
 
 def _leaves(node: ast.AST, ignored: frozenset[str]) -> frozenset[str]:

@@ -21,6 +21,7 @@ from awp_lint.detector.finding import Edit, Effect, Finding, Fix, Safety, Verdic
 from awp_lint.patches.llm.assemble import Refused, edits_of, function_in, patched_text, sent_code
 from awp_lint.patches.llm.formatting import formatted, line_edits
 from awp_lint.patches.llm.gates import faults
+from awp_lint.patches.llm.reads import read_faults
 from awp_lint.patches.llm.rescan import Rescan
 from awp_lint.patches.plan import without_edits
 from awp_lint.rules.registry import rule
@@ -132,6 +133,7 @@ def check(replacement: str, subject: Subject, rescan: Rescan) -> tuple[tuple[Edi
         return (), [str(error)]
     finding = subject.finding
     found = faults(subject.node, made, finding.span, rule(finding.rule))
+    found += read_faults(subject.node, made, finding.span, subject.view)
     if not found:
         found = rescan.faults(finding, subject.source, text)
     return edits, found

@@ -105,6 +105,8 @@ WRONG: dict[str, tuple[tuple[tuple[str, str], ...], str]] = {
     "swaps operands": ((*RIGHT, ("latents - scale * weight * noise", "scale * weight * noise - latents")), "another way"),
     "changes an operator": ((*RIGHT, ("latents - scale", "latents + scale")), "Add"),
     "uses another variable": ((*RIGHT, ("scale * weight * noise", "scale * weight * latents")), "another way"),
+    "uses another variable by a new name": ((*RIGHT, ("        latents = latents - scale * weight * noise", "        other = latents\n        latents = latents - scale * weight * other")), "another way"),
+    "mixes up new names": ((*RIGHT, ("        weight = 0.0 if step > 900", "        weight = 0.0 if scale > 900")), "another way|nothing"),
     "lowers the precision": ((*RIGHT, ("weight * noise", "weight * noise.half()")), "half"),
     "changes a dtype by to": ((*RIGHT, ("timesteps.to(\"cuda\")", "timesteps.to(\"cuda\", torch.float16)")), "float16"),
     "moves to the host": ((*RIGHT, ("timesteps.to(\"cuda\")", "timesteps.to(\"cpu\")")), "cpu"),

@@ -177,6 +177,38 @@ def test_what_may_not_be_taken_is_refused_with_a_reason(llm: FakeLlm, project: P
     assert check(moved, subject, rescan)[1]
 
 
+@pytest.mark.parametrize(
+    "use",
+    [
+        "return peak",
+        "table = {peak: 1}",
+        "list(range(peak))",
+        "print(f'{peak}')",
+        "steps = steps + peak",
+        "model(peak)",
+    ],
+)
+def test_a_number_that_is_needed_may_not_become_a_tensor(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, use: str
+) -> None:
+    from awp_lint.detector.advice.subject import Subject, Subjects
+    from awp_lint.detector.config import Settings
+    from awp_lint.detector.scan import scan
+    from awp_lint.patches.llm.assemble import sent_code
+    from awp_lint.patches.llm.rescan import Rescan
+    from awp_lint.patches.llm.writer import check
+
+    monkeypatch.chdir(tmp_path)
+    used = world.APP.replace("        latents = model(", f"        {use}\n        latents = model(")
+    world.write(tmp_path, used)
+    settings = Settings(select=("AWP101",), jobs=1)
+    finding = scan(["."], settings).findings[0]
+    subject = Subjects(["."], settings, lambda p: Source.decode(p, Path(p).read_bytes())).of(finding)
+    assert isinstance(subject, Subject)
+    _, wrong = check(good(sent_code(subject)), subject, Rescan(["."], settings))
+    assert any("may need the number itself" in one for one in wrong)
+
+
 def test_a_jury_lowers_what_it_agrees_on_and_hides_nothing_silently(llm: FakeLlm, project: Path) -> None:
     llm.script = lambda body: vote("false_alarm")
     assert lint(llm, "--llm-patches", "0") == 0
