@@ -75,6 +75,17 @@ def record(path: str, seconds: float, unit_ms: float, processes: int) -> None:
         sys.exit(f"nothing was measured: {launched.stopped} {launched.errors} {launched.parts(0)}")
     say(f"{rounds} rounds in one process")
     alone: list[float] = []
+
+    def write() -> None:
+        data = {
+            "unit_ms": float(np.median(series.a)) / 1e6,
+            "seconds": series.seconds,
+            "rounds": [[round(v) for v in row] for row in zip(series.a, series.same, series.b, strict=True)],
+            "processes": [round(v) for v in alone],
+        }
+        Path(path).write_text(json.dumps(data) + "\n")
+
+    write()
     launcher = Launcher([*command, "3"], plan([], [Loop()]), {"max_wait": 60.0}, say)
     for number in range(processes):
         arm = "AB"[number % 2]
@@ -84,13 +95,7 @@ def record(path: str, seconds: float, unit_ms: float, processes: int) -> None:
         times = max(launched.units, key=len, default=())
         if times:
             alone.append(trimmed_mean_of(times))
-    data = {
-        "unit_ms": float(np.median(series.a)) / 1e6,
-        "seconds": series.seconds,
-        "rounds": [[round(v) for v in row] for row in zip(series.a, series.same, series.b, strict=True)],
-        "processes": [round(v) for v in alone],
-    }
-    Path(path).write_text(json.dumps(data) + "\n")
+            write()
 
 
 def study(path: str) -> None:
@@ -107,6 +112,9 @@ def study(path: str) -> None:
     for gain in GAINS:
         _tries(rounds, length, gain, None)
     alone = np.asarray(data["processes"], float)
+    if len(alone) < 3 * MIN_PROCESSES:
+        print(f"route process: {len(alone)} processes recorded, {3 * MIN_PROCESSES} are needed for a try")
+        return
     spread = 100 * alone.std() / alone.mean()
     print(f"route process: {len(alone)} processes of equal code, spread {spread:.1f} % (1 sigma)")
     print(f"{TRIES} tries of {MIN_PROCESSES} rounds, three processes each")

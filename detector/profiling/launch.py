@@ -60,7 +60,7 @@ class RunOptions:
     say: Callable[[str], None] = lambda line: None
     streams: str | None = None  # a folder: the program's output goes to files in it, and its input is empty
     until_done: bool = False  # stop the program once its agents have done their task
-    limit: float | None = None  # from its start; a program that is still up then is stopped
+    limit: float | None = None  # from its first window; a program that is still up then is stopped
 
     def care(self) -> Care:
         """What the run is to be watched for. Raises :class:`UsageError` for addresses and bodies that are none."""

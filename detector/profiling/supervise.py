@@ -40,7 +40,7 @@ class Care:
     load: Load | None = None
     say: Callable[[str], None] = lambda line: None
     until_done: bool = False  # the program is stopped once its agents have done their task
-    limit: float | None = None  # from its start
+    limit: float | None = None  # from its first window; until then max_wait
 
     @property
     def serves(self) -> bool:
@@ -95,10 +95,12 @@ class Supervisor:
         return self.outcome
 
     def _over(self) -> str:
-        """Why a run with a task of its own is to be stopped."""
-        care = self.care
-        if care.limit is not None and time.monotonic() > self._launched + care.limit:
-            return OVERDUE
+        """Why a run with a task of its own is to be stopped. Time counts from the first window: models load long."""
+        care, now = self.care, time.monotonic()
+        if care.limit is not None:
+            began = self._windows_at or self._launched + max(care.max_wait - care.limit, 0.0)
+            if now > began + care.limit:
+                return OVERDUE
         return "its agents are done" if care.until_done and self.phases.all_done("done") else ""
 
     # -- steps: each returns why the program is to be stopped, "" to go on --

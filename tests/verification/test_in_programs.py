@@ -128,7 +128,7 @@ def test_patches_are_told_apart_in_one_launch(program: Path) -> None:
         _finding(program, "NOMODULE", "import time\n", "import time\nimport not_there_at_all\n"),
     ]
     before = program.read_bytes()
-    proof, found = _prove(program.parent, findings, 10_000, 26.0)
+    proof, found = _prove(program.parent, findings, 10_000, 24.0)
     assert program.read_bytes() == before
     assert {p.name for p in program.parent.iterdir()} == {"serve.py"}
     assert found["RIGHT"].pairs > 20
@@ -154,7 +154,7 @@ def test_a_gain_is_measured(program: Path) -> None:
     )
     program.write_text(text)
     faster = _finding(program, "FASTER", "total += number * token % 7", "pass\n        total = SUMS[token]")
-    _, found = _prove(program.parent, [faster], 20_000, 18.0)
+    _, found = _prove(program.parent, [faster], 20_000, 15.0)
     assert found["FASTER"].saving_pct is not None
     assert found["FASTER"].low_pct is not None
     assert found["FASTER"].saving_pct > 10
@@ -163,19 +163,19 @@ def test_a_gain_is_measured(program: Path) -> None:
 
 def test_a_function_that_encloses_its_units_switches_at_its_calls(program: Path) -> None:
     same = _finding(program, "SAME", "token = prompt\n", "token = prompt + 0\n")
-    _, found = _prove(program.parent, [same], 10_000, 16.0)
+    _, found = _prove(program.parent, [same], 10_000, 14.0)
     assert found["SAME"].pairs > 10
     assert "equal" in found["SAME"].equality
 
 
 def test_what_is_made_at_import_is_proven_by_whole_processes(program: Path) -> None:
     findings = [_finding(program, "CONSTANT", "SIZE = 400", "SIZE = 200 + 200")]
-    _, found = _prove(program.parent, findings, 10, 18.0)
+    _, found = _prove(program.parent, findings, 10, 15.0)
     assert found["CONSTANT"].pairs >= 5
     assert "output is the same" in found["CONSTANT"].equality
     assert any("whole processes" in note for note in found["CONSTANT"].notes)
     findings = [_finding(program, "CONSTANT", "SIZE = 400", "SIZE = 398")]
-    _, found = _prove(program.parent, findings, 10, 18.0)
+    _, found = _prove(program.parent, findings, 10, 15.0)
     assert found["CONSTANT"].verdict is V.DIFFERS
 
 
