@@ -86,23 +86,6 @@ APPS = (
         """,
     ),
     _faults(
-        "AWP404",
-        "file",
-        """
-        def predict_{u}(model: nn.Module, values: torch.Tensor) -> torch.Tensor:
-            compiled = torch.compile(model)
-            return compiled(values.to("cuda"))
-        """,
-        """
-        class Service_{u}:
-            def __init__(self, model: nn.Module):
-                self.model = torch.compile(model.to("cuda").eval())
-
-            def predict(self, values: torch.Tensor) -> torch.Tensor:
-                return self.model(values.to("cuda"))
-        """,
-    ),
-    _faults(
         "AWP801",
         "file",
         """
