@@ -157,11 +157,12 @@ def main() -> None:
     parser.add_argument("--unit-ms", type=float, default=25.0)
     parser.add_argument("--processes", type=int, default=45)
     args = parser.parse_args()
+    files = {name: os.path.abspath(getattr(args, name) or "") for name in ("record", "study")}
     os.chdir(PROGRAM.parent)
     if args.record:
-        record(args.record, args.seconds, args.unit_ms, args.processes)
+        record(files["record"], args.seconds, args.unit_ms, args.processes)
     if args.study:
-        study(args.study)
+        study(files["study"])
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -115,7 +116,9 @@ class Launcher:
         )
         began = time.monotonic()
         session = run_profiled(self.command, Plan(self.units, digests), options)
-        if session.stopped == "interrupted":
+        # A signal that came to us was passed on: it meant the whole proof, not this launch.
+        ended = not session.stopped and session.exit_code in (-signal.SIGTERM, -signal.SIGHUP)
+        if session.stopped == "interrupted" or ended:
             self.interrupted = True
         processes = sorted(folder.glob("p*.*"))
         proofs = tuple(proof for place in processes if (proof := _json(place / "proof.json")))
