@@ -1,0 +1,159 @@
+"""What statements make local names, attributes of self and module-level names refer to."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+
+from awp_lint.detector.semantics.drafts import ClassDraft, FunctionDraft
+from awp_lint.detector.semantics.facts import SELF, UNKNOWN, ImportFact, Ref
+from awp_lint.detector.semantics.referring import MAX_DEPTH, Referring
+from awp_lint.detector.semantics.stopwords import LIBRARIES
+
+
+class Binding(Referring):
+    """Keeps what names refer to while a file is walked."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.imports: list[ImportFact] = []
+        self.classes: list[ClassDraft] = []
+        self.names: dict[str, None] = {}  # bound at module level by anything but imports
+
+    def bind(self, target: ast.expr, ref: Ref, f: FunctionDraft, value: ast.expr | None = None) -> None:
+        """Give a target what it now refers to."""
+        if isinstance(target, ast.Name):
+            known = f.env.get(target.id)
+            if known is not None and known != ref and known != UNKNOWN and ref != UNKNOWN:
+                ref = self.either(known, ref)
+            f.env[target.id] = ref
+            if not f.index:
+                self.names[target.id] = None
+        elif isinstance(target, ast.Attribute):
+            self.write(target, f, ref)
+        elif isinstance(target, (ast.Tuple, ast.List)):
+            parts: Sequence[ast.expr] = value.elts if isinstance(value, (ast.Tuple, ast.List)) else ()
+            made = self.made_by_lambda(value, f)
+            for index, part in enumerate(target.elts):
+                if len(parts) == len(target.elts):
+                    self.bind(part, self.ref(parts[index], f), f, parts[index])
+                else:
+                    self.bind(part, made, f)
+        elif isinstance(target, ast.Subscript):
+            if isinstance(target.value, ast.Attribute):
+                self.write(target.value, f, self.intern(("{}", ref)) if ref != UNKNOWN else UNKNOWN)
+            elif isinstance(target.value, ast.Name) and ref != UNKNOWN:
+                self.grow(target.value, ref, f)
+        elif isinstance(target, ast.Starred):
+            self.bind(target.value, UNKNOWN, f)
+
+    def made_by_lambda(self, value: ast.expr | None, f: FunctionDraft) -> Ref:
+        """``a, b, layers = make_layers(n, lambda …: Layer(…))``: containers of what the lambda makes."""
+        if isinstance(value, ast.Call):
+            for arg in value.args:
+                if isinstance(arg, ast.Lambda) and isinstance(arg.body, ast.Call):
+                    made = self.ref(arg.body, f)
+                    if made != UNKNOWN:
+                        return self.intern(("{}", made))
+        return UNKNOWN
+
+    def write(self, target: ast.Attribute, f: FunctionDraft, ref: Ref = UNKNOWN) -> None:
+        """``self.x = …``."""
+        if not isinstance(target.value, ast.Name) or f.env.get(target.value.id) != SELF:
+            return
+        f.writes[target.attr] = None
+        holder = self.class_of(f)
+        if ref != UNKNOWN and holder is not None:
+            holder.attributes.append((target.attr, f.index, ref))
+
+    def class_of(self, f: FunctionDraft) -> ClassDraft | None:
+        current: FunctionDraft | None = f
+        while current is not None:
+            if current.cls >= 0:
+                return self.classes[current.cls]
+            current = current.outer
+        return None
+
+    def grow(self, container: ast.expr, ref: Ref, f: FunctionDraft) -> None:
+        """``layers.append(Block())``, ``self.layers[i] = Block()``."""
+        made = self.intern(("{}", ref))
+        if isinstance(container, ast.Name):
+            known = f.env.get(container.id, UNKNOWN)
+            if isinstance(known, tuple) and known[0] == "{}" and len(known) <= MAX_DEPTH:
+                made = known if ref in known else self.intern((*known, ref))
+            if container.id in f.env:
+                f.env[container.id] = made
+        elif isinstance(container, ast.Attribute):
+            self.write(container, f, made)
+
+    def merge(self, f: FunctionDraft, other: dict[str, Ref]) -> None:
+        """Join the names of two branches."""
+        env = f.env
+        for name, ref in other.items():
+            known = env.get(name)
+            if known is None or known == UNKNOWN:
+                env[name] = ref
+            elif known != ref and ref != UNKNOWN:
+                env[name] = self.either(known, ref)
+
+    def iterate(self, target: ast.expr, iterable: ast.expr, f: FunctionDraft) -> None:
+        """Bind a loop's target to the items of what it goes over."""
+        if isinstance(iterable, ast.Call):
+            name = iterable.func.attr if isinstance(iterable.func, ast.Attribute) else getattr(iterable.func, "id", "")
+            pair = isinstance(target, (ast.Tuple, ast.List)) and len(target.elts) == 2
+            if name == "enumerate" and iterable.args and pair:
+                assert isinstance(target, (ast.Tuple, ast.List))
+                self.bind(target.elts[0], UNKNOWN, f)
+                self.iterate(target.elts[1], iterable.args[0], f)
+                return
+            if name == "zip" and isinstance(target, (ast.Tuple, ast.List)) and len(target.elts) == len(iterable.args):
+                for part, arg in zip(target.elts, iterable.args, strict=True):
+                    self.iterate(part, arg, f)
+                return
+            if (
+                name in ("items", "named_children", "named_modules")
+                and pair
+                and isinstance(iterable.func, ast.Attribute)
+            ):
+                assert isinstance(target, (ast.Tuple, ast.List))
+                self.bind(target.elts[0], UNKNOWN, f)
+                self.iterate(target.elts[1], iterable.func.value, f)
+                return
+            if name in ("values", "children") and isinstance(iterable.func, ast.Attribute):
+                self.iterate(target, iterable.func.value, f)
+                return
+        ref = self.ref(iterable, f)
+        self.bind_item(target, ref, f)
+
+    def bind_item(self, target: ast.expr, container: Ref, f: FunctionDraft) -> None:
+        item = UNKNOWN if container == UNKNOWN else self.intern(("[]", container))
+        if isinstance(target, ast.Name):
+            f.env[target.id] = item
+            if not f.index:
+                self.names[target.id] = None
+        else:
+            self.bind(target, UNKNOWN, f)
+
+    def imported(self, node: ast.Import | ast.ImportFrom, f: FunctionDraft) -> None:
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                bound = alias.asname or alias.name.partition(".")[0]
+                module = alias.name if alias.asname else bound
+                self.imports.append(ImportFact(bound, 0, module, None, f.index))
+                if not alias.asname and "." in alias.name:
+                    self.imports.append(ImportFact("", 0, alias.name, None, f.index))
+                self.library(bound, alias.name, f)
+            return
+        module = node.module or ""
+        for alias in node.names:
+            bound = alias.asname or alias.name
+            self.imports.append(ImportFact(bound, node.level, module, alias.name, f.index))
+            if node.level == 0 and alias.name != "*":
+                self.library(bound, module, f)
+
+    def library(self, bound: str, module: str, f: FunctionDraft) -> None:
+        """Remember names of libraries whose functions never call back into the project."""
+        if module.partition(".")[0] in LIBRARIES:
+            self.libraries.add(bound)
+        if f.index:
+            f.env.pop(bound, None)

@@ -1,0 +1,79 @@
+"""The facts of one call: what is called, what is handed on to it, what it puts into containers and attributes."""
+
+from __future__ import annotations
+
+import ast
+
+from awp_lint.detector.semantics.binding import Binding
+from awp_lint.detector.semantics.drafts import FunctionDraft
+from awp_lint.detector.semantics.facts import GUARD_REFERENCE, GUARD_START, SELF, UNKNOWN, CallFact
+from awp_lint.detector.semantics.stopwords import BUILTINS, METHODS
+
+_STARTERS = frozenset(
+    ("Thread", "Process", "submit", "run_in_executor", "to_thread", "create_task", "run_in_threadpool")
+)
+
+
+class Calling(Binding):
+    """Records calls."""
+
+    def call(self, node: ast.Call, f: FunctionDraft, loops: tuple[str, ...], guard: int) -> None:
+        func = node.func
+        attribute = func.attr if type(func) is ast.Attribute else ""
+        if attribute:
+            if attribute in ("append", "add", "insert", "extend") and node.args:
+                item = self.ref(node.args[-1], f)
+                if item != UNKNOWN:
+                    self.grow(func.value, item, f)  # type: ignore[attr-defined]
+            elif attribute in ("register_modules", "add_module", "register_module"):
+                self.registered(node, f)
+        if attribute not in METHODS:
+            callee = self.ref(func, f)
+            if callee != UNKNOWN or attribute:
+                if callee == UNKNOWN:
+                    callee = self.intern((".", UNKNOWN, attribute))
+                f.calls.append(CallFact(node.lineno, node.col_offset, callee, loops, guard))
+        name = attribute or (func.id if type(func) is ast.Name else "")
+        start = GUARD_START if name in _STARTERS else 0
+        for arg in node.args:
+            self.reference(arg, f, loops, guard | start)
+        for keyword in node.keywords:
+            self.reference(keyword.value, f, loops, guard | start)
+
+    def reference(self, arg: ast.expr, f: FunctionDraft, loops: tuple[str, ...], guard: int) -> None:
+        """A function handed on as an argument may be called there."""
+        if type(arg) is ast.Name:
+            ref = f.env.get(arg.id)
+            if ref is None:
+                if arg.id in BUILTINS or arg.id in self.libraries or (f.index and arg.id in f.env):
+                    return
+                ref = self.outer_name(arg.id, f)
+            if isinstance(ref, tuple) and ref[0] != "f":
+                return
+        elif type(arg) is ast.Attribute and type(arg.value) is ast.Name and f.env.get(arg.value.id) == SELF:
+            holder = self.class_of(f)
+            if holder is None or not any(name == arg.attr for name, _ in holder.methods):
+                return
+            ref = self.intern((".", SELF, arg.attr))
+        elif type(arg) is ast.Call and type(arg.func) in (ast.Name, ast.Attribute):
+            name = arg.func.attr if isinstance(arg.func, ast.Attribute) else arg.func.id  # type: ignore[attr-defined]
+            if name == "partial" and arg.args:
+                self.reference(arg.args[0], f, loops, guard)
+            return
+        else:
+            return
+        if ref != UNKNOWN:
+            f.calls.append(CallFact(arg.lineno, arg.col_offset, ref, loops, guard | GUARD_REFERENCE))
+
+    def registered(self, node: ast.Call, f: FunctionDraft) -> None:
+        """``self.register_modules(unet=unet)``, ``self.add_module("x", X())`` set attributes."""
+        holder = self.class_of(f)
+        if holder is None:
+            return
+        for keyword in node.keywords:
+            if keyword.arg is not None and (ref := self.ref(keyword.value, f)) != UNKNOWN:
+                holder.attributes.append((keyword.arg, f.index, ref))
+        if len(node.args) == 2 and isinstance(node.args[0], ast.Constant) and isinstance(node.args[0].value, str):
+            ref = self.ref(node.args[1], f)
+            if ref != UNKNOWN:
+                holder.attributes.append((node.args[0].value, f.index, ref))
