@@ -450,6 +450,7 @@ def _fix(
     """Write the fixes, pass after pass, and say what is left. ``proven``: the only findings whose fixes may be."""
     from awp_lint.patches.plan import plan_files
     from awp_lint.patches.ranking import rank
+    from awp_lint.patches.steploop.build import with_step_patches
     from awp_lint.patches.write import WriteError, write_patch
 
     fixed, failed = 0, []
@@ -465,19 +466,22 @@ def _fix(
         patches = [p for p in patches if p.source.path not in failed]
         if not patches:
             break
+        done: set[str] = set()  # a fix may have parts in several files
         for patch in patches:
             try:
                 write_patch(patch, roots)
-                fixed += len(patch.applied)
+                done.update(finding.id for finding in patch.applied)
             except WriteError as error:
                 failed.append(patch.source.path)
                 problems.append(
                     Problem(patch.source.path, str(error).removeprefix(f"{patch.source.path}: "), fatal=True)
                 )
+        fixed += len(done)
         result = _scan(options, settings)
         digests = result.digests
         shown = [f for f in result.findings if f.confidence.order >= settings.confidence.order and f.suppressed is None]
-        remaining = rank(narrow(options, settings, shown)[0])
+        left = narrow(options, settings, shown)[0]
+        remaining = rank(with_step_patches(left, options.paths or ["."], settings, problems))
     if not options.quiet:
         print(f"{fixed} fixed, {len(remaining)} left", file=sys.stderr)
     print_problems(problems)
