@@ -25,10 +25,8 @@ def test_rules_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--list-rules", "--format", "json"]) == 0
     rows = {row["id"]: row for row in json.loads(capsys.readouterr().out)}
     assert len(rows) == 80  # the catalogue, 1xx to 9xx
-    assert rows["AWP804"] == {
-        "id": "AWP804", "name": "eager-engine", "root_cause": "runtime", "confidence": "medium", "rewrite": False,
-        "summary": "a serving engine runs without CUDA graphs",
-    }  # fmt: skip
+    assert list(rows["AWP804"]) == ["id", "name", "root_cause", "confidence", "rewrite", "summary"]
+    assert (rows["AWP804"]["name"], rows["AWP804"]["root_cause"]) == ("eager-engine", "runtime")
     assert rows["AWP602"]["rewrite"]
 
 
