@@ -12,12 +12,13 @@ from __future__ import annotations
 import ast
 import difflib
 import inspect
-import textwrap
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from awp_lint.detector.finding import Span
+from awp_lint.patches.llm.order import Placed, order_faults
 from awp_lint.patches.llm.rows import Function, Row, rows
 from awp_lint.rules.base import Rule
 
@@ -41,12 +42,37 @@ class Vocabulary:
     dropped: frozenset[str]
 
 
-def vocabulary(rule: Rule | None) -> Vocabulary:
-    """What the good example of a rule's page has over the bad one, and the reverse."""
+def vocabulary(rule: Rule | None, advice: str = "") -> Vocabulary:
+    """What a rule's page shows as the remedy and as the fault; ``advice`` is what a finding of it recommends.
+
+    The remedy may have the syntax, attributes and keywords of the good example, and the calls, operators and constants
+    that the bad one has not; it may drop what only the bad one has.
+    """
     if rule is None:
         return Vocabulary(frozenset(), frozenset())
-    bad, good = (_labels_of(textwrap.dedent(inspect.cleandoc(text))) for text in (rule.bad, rule.good))
-    return Vocabulary(frozenset(good - bad - set(_NO_REMEDY)), frozenset(bad - good))
+    bad, good = (_labels_of(inspect.cleandoc(text)) for text in (rule.bad, rule.good))
+    mentioned = _mentioned(f"{rule.safety} {advice}")
+    added = {
+        label
+        for label in good | mentioned
+        if label not in bad or label.startswith(("ast:", "attr:", "keyword:", "slice:"))
+    }
+    added |= {f"attr:{label.removeprefix('call:')}" for label in added if label.startswith("call:")}
+    added |= {"attr:nn", "attr:functional"} if any(label.startswith("call:") for label in added) else set()
+    added -= {*_NO_REMEDY, *(f"call:{name}" for name in _FORBIDDEN)}
+    return Vocabulary(frozenset(added), frozenset(bad - good))
+
+
+_CODE = re.compile(r"`([^`\n]+)`")
+_CALLED = re.compile(r"([A-Za-z_]\w*)\(")
+_DOTTED = re.compile(r"\.([A-Za-z_]\w*)")
+
+
+def _mentioned(text: str) -> set[str]:
+    """The functions and attributes in the code of a text."""
+    code = " ".join(_CODE.findall(text))
+    names = {*_CALLED.findall(code), *_DOTTED.findall(code)}
+    return {f"call:{name}" for name in names} | {f"attr:{name}" for name in names}
 
 
 def _labels_of(text: str) -> set[str]:
@@ -54,22 +80,27 @@ def _labels_of(text: str) -> set[str]:
         tree = ast.parse(text)
     except SyntaxError:
         return set()
-    return {label for node in ast.walk(tree) if (label := _label(node)) and not label.startswith(("name:", "const:"))}
+    return {label for node in ast.walk(tree) if (label := _label(node)) and not label.startswith("name:")}
 
 
-def faults(old: Function, new: Function, span: Span, rule: Rule | None) -> list[str]:
-    """Why the new function is not taken, each reason in a line; empty where nothing speaks against it."""
+def faults(old: Function, new: Function, span: Span, rule: Rule | None, advice: str = "") -> list[str]:
+    """Why the new function is not taken, each reason in a line; empty where nothing speaks against it.
+
+    ``advice`` is what the finding recommends.
+    """
     found = list(_signature_faults(old, new))
     if found:
         return found
-    words = vocabulary(rule)
-    removed, added, kept = _difference(old, new)
+    words = vocabulary(rule, advice)
+    goes, comes, kept = _difference(old, new)
+    removed, added = [place.row for place in goes], [place.row for place in comes]
     subject = [row for row in rows(old) if row.first <= span.end_line and row.last >= span.line]
     if not subject:
         return ["the finding's statement is not in the function"]
     found += _confinement_faults(removed, added, subject)
     found += _label_faults(removed, added, words, _own_labels(old, span))
     found += _name_faults(old, removed, added, kept, words)
+    found += order_faults(goes, comes, kept)
     if not found:
         found += _shape_faults(removed, added, words, _own_labels(old, span))
     return list(dict.fromkeys(found))
@@ -93,19 +124,19 @@ def _dump(node: ast.AST | None) -> str:
     return "" if node is None else ast.dump(node)
 
 
-def _difference(old: Function, new: Function) -> tuple[list[Row], list[Row], list[Row]]:
-    """Rows that go, rows that come, and rows that stay in their order and place."""
+def _difference(old: Function, new: Function) -> tuple[list[Placed], list[Placed], list[Row]]:
+    """Rows that go, rows that come, and rows that stay in their order and block."""
     before, after = rows(old), rows(new)
     matcher = difflib.SequenceMatcher(None, [r.key for r in before], [r.key for r in after], autojunk=False)
-    removed: list[Row] = []
-    added: list[Row] = []
+    removed: list[Placed] = []
+    added: list[Placed] = []
     kept: list[Row] = []
     for tag, i1, i2, j1, j2 in matcher.get_opcodes():
         if tag == "equal":
             kept += after[j1:j2]
         else:
-            removed += before[i1:i2]
-            added += after[j1:j2]
+            removed += [Placed(row, len(kept)) for row in before[i1:i2]]
+            added += [Placed(row, len(kept)) for row in after[j1:j2]]
     return removed, added, kept
 
 
@@ -275,6 +306,8 @@ def _shape_faults(removed: list[Row], added: list[Row], words: Vocabulary, own: 
             if label == "Assign" and not _without(bound, fresh) and _names([row], ast.Load) <= at_hand:
                 continue  # a new variable, made of what was at hand
             shape = (_without(bound, fresh), *(_expanded(part, new_bindings) for part in parts))
+            if label not in before and label in words.added:
+                continue
             if shape not in before.get(label, ()):
                 yield f"line {row.first} puts `{label.partition(':')[2] or label.lower()}` together in another way"
 

@@ -132,7 +132,8 @@ def check(replacement: str, subject: Subject, rescan: Rescan) -> tuple[tuple[Edi
     except (Refused, ValueError, RecursionError) as error:
         return (), [str(error)]
     finding = subject.finding
-    found = faults(subject.node, made, finding.span, rule(finding.rule))
+    advice = "" if finding.fix is None else finding.fix.title
+    found = faults(subject.node, made, finding.span, rule(finding.rule), advice)
     found += read_faults(subject.node, made, finding.span, subject.view)
     if not found:
         found = rescan.faults(finding, subject.source, text)

@@ -170,6 +170,25 @@ def test_wrong_replacements_are_refused_with_a_reason(kind: str) -> None:
     assert all("\n" not in one for one in found)
 
 
+def test_statements_do_not_pass_those_that_they_depend_on() -> None:
+    text = """\
+def f(self, x, work, scale):
+    peak = x.max().item()
+    y = x / peak
+    y[0] = 1.0
+    work.wait()
+    return y
+"""
+    span = span_of("x.max().item()", text)
+    right = text.replace(".item()", "")
+    assert faults(function(text), function(right), span, rule("AWP101")) == []
+    lines = right.splitlines(keepends=True)
+    for swap in range(1, 5):
+        wrong = "".join([*lines[:swap], lines[swap + 1], lines[swap], *lines[swap + 2 :]])
+        if swap != 3:  # the wait and the write have nothing in common
+            assert faults(function(text), function(wrong), span, rule("AWP101")), wrong
+
+
 def test_there_are_thirty_kinds_at_least() -> None:
     assert len(WRONG) >= 30
 
