@@ -125,12 +125,17 @@ def _changes(node: ast.AST, names: list[str]) -> Iterator[tuple[str, Callable[[A
         yield "early return", lambda twin: twin.body.insert(0, ast.Return(ast.Constant(None)))
         for number, statement in enumerate(body):
             if not isinstance(statement, ast.Pass):
-                yield "statement dropped", lambda twin, n=number: twin.body.__setitem__(n, ast.Pass())
+                yield "statement dropped", _dropping(number)
         for number in range(len(body) - 1):
-            yield (
-                "statements swapped",
-                lambda twin, n=number: twin.body.__setitem__(slice(n, n + 2), [twin.body[n + 1], twin.body[n]]),
-            )
+            yield "statements swapped", _swapping(number)
+
+
+def _dropping(number: int) -> Callable[[Any], Any]:
+    return lambda twin: twin.body.__setitem__(number, ast.Pass())
+
+
+def _swapping(number: int) -> Callable[[Any], Any]:
+    return lambda twin: twin.body.__setitem__(slice(number, number + 2), [twin.body[number + 1], twin.body[number]])
 
 
 def main() -> None:
