@@ -63,10 +63,10 @@ def nothing() -> Finding:
     )  # fmt: skip
 
 
-def record(path: str, seconds: float, unit_ms: float, processes: int) -> None:
+def record(path: str, seconds: float, layers: int, processes: int) -> None:
     """Rounds of equal code by both routes, into a file."""
     trial = trial_of([nothing()], lambda p: Source.decode(p, Path(p).read_bytes()), "nothing")
-    command = [sys.executable, str(PROGRAM), "--unit-ms", str(unit_ms), "--requests"]
+    command = [sys.executable, str(PROGRAM), "--layers", str(layers), "--requests"]
     launcher = Launcher([*command, "1000000"], plan([], [Loop()]), {"max_wait": 60.0}, say)
     launched = launcher.launch(Request((Wish(trial, seconds, compare=False),), seconds + 60, 1))
     series = Series()
@@ -154,13 +154,13 @@ def main() -> None:
     parser.add_argument("--record", metavar="FILE")
     parser.add_argument("--study", metavar="FILE")
     parser.add_argument("--seconds", type=float, default=240.0)
-    parser.add_argument("--unit-ms", type=float, default=25.0)
+    parser.add_argument("--layers", type=int, default=60)
     parser.add_argument("--processes", type=int, default=45)
     args = parser.parse_args()
     files = {name: os.path.abspath(getattr(args, name) or "") for name in ("record", "study")}
     os.chdir(PROGRAM.parent)
     if args.record:
-        record(files["record"], args.seconds, args.unit_ms, args.processes)
+        record(files["record"], args.seconds, args.layers, args.processes)
     if args.study:
         study(files["study"])
 
