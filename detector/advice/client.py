@@ -73,6 +73,7 @@ class Client:
         if settings.key is None and settings.base_url == HOSTED:
             raise LlmError(f"no key: set {KEY} or OPENAI_API_KEY, or name a server of yours by --llm-base-url", True)
         try:
+            import jsonschema  # noqa: F401  (what answers are checked with)
             import openai
         except ImportError as error:
             raise LlmError(f"{error.name} is missing: pip install 'awp-lint[llm]'", True) from None

@@ -110,8 +110,8 @@ def vote_of(answer: Mapping[str, Any], model: str, subject: Subject) -> Vote:
 
 def _plain(text: str) -> str:
     """One line of printable characters: it goes to terminals and into comments."""
-    words = " ".join(_MARKUP.sub(" ", text).split())
-    return "".join(c for c in words if c.isprintable())
+    printable = "".join(c if c.isprintable() else " " for c in text)
+    return " ".join(_MARKUP.sub(" ", printable).split())
 
 
 def _squeezed(text: str) -> str:

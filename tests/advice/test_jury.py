@@ -127,7 +127,7 @@ def subject(tmp_path_factory: pytest.TempPathFactory) -> Subject:
 
 
 def claim(about: str, line: int, quote: str) -> dict[str, Any]:
-    return {"about": about, "line": line, "quote": quote, "reason": "so\n\x1b[31mit is"}
+    return {"about": about, "line": line, "quote": quote, "reason": "so\n\x1b[31mit is <b>@all</b> https://a.example/x"}
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ def test_claims_are_looked_up(subject: Subject, one: dict[str, Any], fault: str)
     found = vote_of({"verdict": "false_alarm", "claims": [one]}, "m", subject)
     assert fault in found.claims[0].fault and bool(fault) == bool(found.claims[0].fault)
     assert found.opinion is (UNSURE if fault else FALSE)
-    assert found.claims[0].reason == "so [31mit is"  # nothing that a terminal would obey
+    assert found.claims[0].reason == "so 31mit is b all /b"  # nothing that a terminal or a page would obey
 
 
 def test_a_verdict_needs_a_ground_of_its_own_kind(subject: Subject) -> None:
