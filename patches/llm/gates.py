@@ -292,11 +292,10 @@ def _shape_faults(removed: list[Row], added: list[Row], words: Vocabulary, own: 
     fresh = _names(added, ast.Store) - _names(removed, ast.Store)
     gone = _names(removed, ast.Store) - _names(added, ast.Store)
     old_bindings, new_bindings = _bindings(removed, ignored), _bindings(added, ignored)
-    before: dict[str, list[Shape]] = {}
+    before: dict[str, list[_Parts]] = {}
     for row in removed:
         for label, bound, parts in _shapes(row, ignored):
-            shape = (_without(bound, gone), *(_expanded(part, old_bindings) for part in parts))
-            before.setdefault(label, []).append(shape)
+            before.setdefault(label, []).append(_parts(_without(bound, gone), parts, gone, old_bindings))
     at_hand = {name.id for name in _walk(removed) if isinstance(name, ast.Name)} | fresh
     at_hand |= {label.removeprefix("call:") for label in words.added if label.startswith("call:")}
     for row in added:
@@ -305,11 +304,38 @@ def _shape_faults(removed: list[Row], added: list[Row], words: Vocabulary, own: 
                 continue  # the page says that it is called, not with what: equality is for a run
             if label == "Assign" and not _without(bound, fresh) and _names([row], ast.Load) <= at_hand:
                 continue  # a new variable, made of what was at hand
-            shape = (_without(bound, fresh), *(_expanded(part, new_bindings) for part in parts))
+            shape = _parts(_without(bound, fresh), parts, fresh, new_bindings)
             if label not in before and label in words.added:
                 continue
-            if shape not in before.get(label, ()):
+            if not any(shape.same(known) for known in before.get(label, ())):
                 yield f"line {row.first} puts `{label.partition(':')[2] or label.lower()}` together in another way"
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """The parts of a node as they are, with variables expanded, and whether a variable of one side alone is in them."""
+
+    raw: Shape
+    expanded: Shape
+    own: tuple[bool, ...]
+
+    def same(self, other: _Parts) -> bool:
+        """Whether all parts are the same; where a variable is on one side alone, by what it was made of."""
+        if len(self.raw) != len(other.raw):
+            return False
+        return all(
+            self.expanded[n] == other.expanded[n] if self.own[n] or other.own[n] else self.raw[n] == other.raw[n]
+            for n in range(len(self.raw))
+        )
+
+
+def _parts(bound: Leaves, parts: Shape, only_here: set[str], bindings: dict[str, Leaves]) -> _Parts:
+    names = {f"name:{name}" for name in only_here}
+    return _Parts(
+        (bound, *parts),
+        (bound, *(_expanded(part, bindings) for part in parts)),
+        (False, *(bool(part & names) for part in parts)),
+    )
 
 
 def _without(leaves: Leaves, names: set[str]) -> Leaves:

@@ -189,6 +189,21 @@ def f(self, x, work, scale):
             assert faults(function(text), function(wrong), span, rule("AWP101")), wrong
 
 
+def test_variables_of_one_loop_are_told_apart() -> None:
+    text = """\
+def grid(sizes, ids):
+    for t, h, w in sizes:
+        ids.append(rows(h.item(), w))
+    return ids
+"""
+    right = text.replace("in sizes:", "in sizes.tolist():").replace("h.item()", "h")
+    found = [
+        faults(function(text), function(right.replace("rows(h, w)", call)), span_of("h.item()", text), rule("AWP101"))
+        for call in ("rows(h, w)", "rows(t, w)", "rows(w, h)", "rows(h, t)")
+    ]
+    assert [bool(one) for one in found] == [False, True, True, True]
+
+
 def test_there_are_thirty_kinds_at_least() -> None:
     assert len(WRONG) >= 30
 
