@@ -182,7 +182,8 @@ class _Prover:
             self._in_process([w for w in works if not w.misfit], end)
             for work in works:
                 if work.misfit and work.verification is None and not self.launcher.interrupted:
-                    self._by_process(work, max(end - time.monotonic(), _LEAST))
+                    if end - time.monotonic() > 3 * _LEAST or work is works[0]:
+                        self._by_process(work, max(end - time.monotonic(), _LEAST))
                 elif work.equality.unknown and work.series.a and work.verification is None:
                     self._by_output(work, end - time.monotonic())
         except LaunchError as error:

@@ -21,7 +21,6 @@ def provable(findings: Sequence[Finding], only: Sequence[str] = ()) -> list[Find
         for f in findings
         if f.fix is not None
         and f.fix.edits
-        and not f.fix.others  # a patch of several files, new ones among them, is no overlay of a running program
         and f.fix.safety is not Safety.MANUAL
         and f.suppressed is None
         and f.origin == "project"

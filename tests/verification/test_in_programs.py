@@ -128,7 +128,7 @@ def test_patches_are_told_apart_in_one_launch(program: Path) -> None:
         _finding(program, "NOMODULE", "import time\n", "import time\nimport not_there_at_all\n"),
     ]
     before = program.read_bytes()
-    proof, found = _prove(program.parent, findings, 10_000, 24.0)
+    proof, found = _prove(program.parent, findings, 10_000, 32.0)
     assert program.read_bytes() == before
     assert {p.name for p in program.parent.iterdir()} == {"serve.py"}
     assert found["RIGHT"].pairs > 20
@@ -184,7 +184,7 @@ def test_a_patch_may_add_a_module(program: Path) -> None:
     assert made.fix is not None
     other = FileChange(str(program.parent / "sizes.py"), created="SIZES = (1, 2)\n")
     made = dataclasses.replace(made, fix=dataclasses.replace(made.fix, others=(other,)))
-    _, found = _prove(program.parent, [made], 10, 7.0)
+    _, found = _prove(program.parent, [made], 10, 8.0)
     assert "output is the same" in found["ADDS"].equality
     assert {p.name for p in program.parent.iterdir()} == {"serve.py"}
 

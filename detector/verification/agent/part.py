@@ -20,6 +20,7 @@ _LOOK_LIMIT = 12.0  # s for a first call
 _LOOK_SECONDS = 2.5  # s of watching at least
 _COMPARE_LIMIT = 60.0  # s for a comparison that is under way
 _LOOK_UNITS = 12  # units that are watched at least, for the calls in each
+_UNUSED_UNITS = 200  # without a call, after which none is waited for
 _SEVERAL = 0.2  # calls a unit below which the function's own calls are the units
 _PIECE = 0.05
 
@@ -159,6 +160,8 @@ class Part:
                 ):
                     break
                 if seen and not self.pace.ticking() and gate.enough():
+                    break
+                if not seen and units >= _UNUSED_UNITS and perf_counter() > began + 2 * _LOOK_SECONDS:
                     break
         finally:
             self.state.watch = None
