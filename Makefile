@@ -11,7 +11,7 @@ demo: $(VENV)/.torch
 	$(BIN)/awp-lint --color auto --exit-zero corpus/apps/chat --profile $(BIN)/python corpus/apps/chat/main.py
 
 test: $(VENV)/.torch
-	$(BIN)/python -m pytest -q tests
+	$(BIN)/python -m pytest -q -n auto --maxprocesses 8 --dist worksteal tests
 
 check: $(VENV)/.installed
 	$(BIN)/ruff check .
