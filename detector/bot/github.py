@@ -98,6 +98,8 @@ class GitHub:
         with told("the pull request"):
             pull = self._pull()
             base, head = pull.base, pull.head
+            if base is None or head is None:
+                raise BotError("GitHub answers with something that is no pull request")
             # The head's repository is None once its fork is deleted.
             fork = head.repo is None or head.repo.full_name != base.repo.full_name
             return Change(

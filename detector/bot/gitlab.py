@@ -125,36 +125,54 @@ class GitLab:
 
         request = self._request()
         position = dict(change.position)
-        try:
-            left = self._read(lambda: request.draft_notes.list(get_all=True))
-        except GitlabError as error:
-            if error.response_code != 404:
-                raise _error(error, "the draft notes") from None
-            return [draft for draft in drafts if not self._discuss(draft, position)]
         with told("the draft notes"):
+            try:
+                left = self._drafts()
+            except GitlabError as error:
+                if error.response_code != 404:
+                    raise
+                return [draft for draft in drafts if not self._discuss(draft, position)]
+            others = [note for note in left if marker_of(_text(note)) is None]
             for note in left:
-                if marker_of(note.attributes.get("note") or "") is not None:
+                if note not in others:
                     self._write(note.delete)
-            refused = []
-            for draft in drafts:
-                row = {"note": self._clean(draft.body), "position": _position(draft, position)}
-                if not self._taken(lambda row=row: request.draft_notes.create(row)):  # type: ignore[misc]
-                    refused.append(draft)
-            if len(refused) < len(drafts):
-                self._write(request.draft_notes.bulk_publish)
+            refused = [draft for draft in drafts if not self._drafted(draft, position)]
+            if len(refused) == len(drafts):
+                return refused
+            if not others:
+                self._write(request.draft_notes.bulk_publish, lambda: not self._drafts())
+                return refused
+            # The token's owner is in the middle of a review of their own, which must not be published with ours.
+            for note in self._drafts():
+                if marker_of(_text(note)) is not None:
+                    self._write(note.publish, lambda note=note: note.id not in {n.id for n in self._drafts()})  # type: ignore[misc]
         return refused
 
-    def _discuss(self, draft: Draft, position: dict[str, str]) -> bool:
-        row = {"body": self._clean(draft.body), "position": _position(draft, position)}
-        with told("a discussion"):
-            return self._taken(lambda: self._request().discussions.create(row))
+    def _drafts(self) -> list[Any]:
+        return list(self._read(lambda: self._request().draft_notes.list(get_all=True)))
 
-    def _taken(self, action: Callable[[], object]) -> bool:
+    def _drafted(self, draft: Draft, position: dict[str, str]) -> bool:
+        text = self._clean(draft.body)
+        row = {"note": text, "position": _position(draft, position)}
+        return self._taken(
+            lambda: self._request().draft_notes.create(row),
+            lambda: any(_text(note).rstrip() == text.rstrip() for note in self._drafts()),
+        )
+
+    def _discuss(self, draft: Draft, position: dict[str, str]) -> bool:
+        text = self._clean(draft.body)
+        row = {"body": text, "position": _position(draft, position)}
+        return self._taken(
+            lambda: self._request().discussions.create(row),
+            lambda: any(note.own and note.body.rstrip() == text.rstrip() for note in self.notes()),
+        )
+
+    def _taken(self, action: Callable[[], object], landed: Callable[[], bool]) -> bool:
         """Carry out a comment; False where GitLab does not find its line in the diff."""
         from gitlab.exceptions import GitlabError
 
         try:
-            self._write(action)
+            self._write(action, landed)
         except GitlabError as error:
             if error.response_code not in (400, 422):
                 raise
@@ -212,15 +230,20 @@ class GitLab:
 
     def _read(self, action: Callable[[], Any]) -> Any:
         """A read, repeated while the server fails; the library waits for rate limits by itself."""
+        import requests
         from gitlab.exceptions import GitlabError
 
         for attempt in range(_ATTEMPTS):
+            last = attempt == _ATTEMPTS - 1
             try:
                 return action()
             except GitlabError as error:
-                if (error.response_code or 0) < 500 or attempt == _ATTEMPTS - 1:
+                if (error.response_code or 0) < 500 or last:
                     raise
-                _sleep(2.0**attempt)
+            except requests.RequestException as error:
+                if last:
+                    raise BotError(f"GitLab cannot be reached ({type(error).__name__})") from None
+            _sleep(2.0**attempt)
         raise AssertionError("unreachable")
 
     def _write(self, action: Callable[[], object], landed: Callable[[], bool] = lambda: False) -> None:
@@ -242,6 +265,10 @@ class GitLab:
             if landed():
                 return
             _sleep(2.0**attempt)
+
+
+def _text(note: Any) -> str:
+    return str(note.attributes.get("note") or "")
 
 
 def _position(draft: Draft, refs: dict[str, str]) -> dict[str, Any]:

@@ -21,6 +21,10 @@ from awp_lint.detector.reporting.report import verdict_of
 from awp_lint.patches.plan import plan_file, with_diff
 
 _COMMAND = re.compile(r"^[ \t]*/awp[ \t]+ignore[ \t]+(AWP\d{3})\b[ \t:,-]*(.*)$", re.IGNORECASE | re.MULTILINE)
+_CRLF = (
+    "No button to apply it: the file's lines end in CR LF, and a suggestion that a host applies may leave it with line "
+    "ends of both kinds. `awp-lint --fix` keeps them."
+)
 _MAX_SUGGESTION = 40  # lines; longer rewrites are read as a diff
 
 
@@ -273,7 +277,16 @@ class _Planner:
     ) -> str:
         first = self._with_diff(ordered[0])
         others = [self._where(f) for f in copies if f is not ordered[0]]
-        return words.comment([first, *ordered[1:]], suggested, others, self.trusted, self.host.body_limit)
+        remark = "" if suggested is not None else self._why_no_button(first)
+        return words.comment([first, *ordered[1:]], suggested, others, self.trusted, self.host.body_limit, remark)
+
+    def _why_no_button(self, finding: Finding) -> str:
+        if finding.fix is None or not finding.fix.edits:
+            return ""
+        try:
+            return _CRLF if "\r" in self.comparison.read(finding.path).text else ""
+        except (ValueError, OSError):
+            return ""
 
     def _with_diff(self, finding: Finding) -> Finding:
         try:
@@ -334,7 +347,7 @@ def _who(ignore: Ignore) -> str:
 def _block(source: Source, after: str) -> tuple[int, int, str] | None:
     """First and last line that a rewrite changes and what stands there then; None where it is more than one block.
 
-    Files with other line ends than ``\\n`` get none: hosts differ in what a suggestion makes of them.
+    Files with other line ends than ``\\n`` get none: hosts write the new lines with line ends of their own choice.
     """
     if "\r" in source.text or "\f" in source.text:
         return None

@@ -120,11 +120,16 @@ class Suggested:
 
 
 def comment(
-    findings: Sequence[Finding], suggested: Suggested | None, places: Sequence[str], trusted: bool, limit: int
+    findings: Sequence[Finding],
+    suggested: Suggested | None,
+    places: Sequence[str],
+    trusted: bool,
+    limit: int,
+    remark: str = "",
 ) -> str:
     """A review comment about a finding and the copies of its code that this change adds too.
 
-    ``places`` are the copies' places, ready as Markdown.
+    ``places`` are the copies' places, and ``remark`` is a word about the rewrite, both ready as Markdown.
     """
     first = findings[0]
     fix = first.fix
@@ -149,6 +154,7 @@ def comment(
             rows += ["", f"{_safety(first)}", "<details>", title, "", fence(fix.diff, "diff"), "", "</details>"]
         elif fix.diff:
             rows += ["", f"{_safety(first)}{prose(fix.title)} (long; `awp-lint --diff` prints it)"]
+        rows += ["", remark] if remark else []
         rows += ["", *(f"- only if {prose(condition, 300)}" for condition in fix.requires)]
     rows += [
         "",

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import os
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
 
 IDENTITY = ("-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "init.defaultBranch=main")
 
@@ -101,7 +106,7 @@ class World:
         git(folder, "clone", "-q", str(self.origin), str(self.clone))
         git(self.origin, "checkout", "-q", "-b", "change")
 
-    def commit(self, files: dict[str, str | bytes | None], message: str = "change") -> str:
+    def commit(self, files: Mapping[str, str | bytes | None], message: str = "change") -> str:
         """Write, delete (None) and commit files; the new commit, offered as the pull request's head."""
         for name, content in files.items():
             path = self.origin / name
@@ -132,3 +137,23 @@ class World:
                 lines.setdefault(path, set()).add(number)
                 number += 1
         return lines
+
+
+def too_late(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
+    """A list of methods and ends of paths: each entry makes the answer to one such request come too late.
+
+    The host gets the request and does the work.
+    """
+    late: list[tuple[str, str]] = []
+    plain = requests.Session.send
+
+    def send(self: requests.Session, request: requests.PreparedRequest, **more: Any) -> requests.Response:
+        answer = plain(self, request, **more)
+        for entry in late:
+            if request.method == entry[0] and (request.url or "").partition("?")[0].endswith(entry[1]):
+                late.remove(entry)
+                raise requests.ReadTimeout("timed out")
+        return answer
+
+    monkeypatch.setattr(requests.Session, "send", send)
+    return late

@@ -9,15 +9,14 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
-import jsonschema
 from botworld import World
+from described import Description
 from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
-DESCRIPTION = json.loads((Path(__file__).parent / "data" / "github-api.json").read_text())
+DESCRIPTION = Description("GitHub", "github-api.json")
 ROOT = "/repos/acme/server"
 
 
@@ -109,7 +108,7 @@ class FakeGitHub:
         )
         self.calls.append(call)
         if request.path != "/graphql":
-            check_request(call)
+            DESCRIPTION.check(call.method, call.path, set(call.query), call.body)
         fault = next((f for f in self.faults if f.method == call.method and re.fullmatch(f.path, call.path)), None)
         if fault is not None:
             fault.times -= 1
@@ -301,39 +300,3 @@ class FakeGitHub:
         name = "unresolveReviewThread" if "unresolveReviewThread" in query else "resolveReviewThread"
         self.resolved[int(variables["input"]["threadId"][1:])] = name == "resolveReviewThread"
         return {"data": {name: {"thread": {"isResolved": name == "resolveReviewThread"}}}}
-
-
-# the description -----------------------------------------------------------------------------------------------------
-
-
-def check_request(call: Call) -> None:
-    """Fail for a request that GitHub does not describe."""
-    for path, item in DESCRIPTION["paths"].items():
-        if re.fullmatch(re.sub(r"\{[^}]+\}", "[^/]+", path), call.path) and call.method.lower() in item:
-            _check(call, item[call.method.lower()])
-            return
-    raise AssertionError(f"GitHub describes no {call.method} {call.path}")
-
-
-def _resolved(schema: Any) -> Any:
-    if isinstance(schema, dict):
-        if "$ref" in schema:
-            found = DESCRIPTION
-            for part in schema["$ref"][2:].split("/"):
-                found = found[part]
-            return _resolved(found)
-        return {key: _resolved(value) for key, value in schema.items()}
-    return [_resolved(item) for item in schema] if isinstance(schema, list) else schema
-
-
-def _check(call: Call, operation: dict[str, Any]) -> None:
-    parameters = {p["name"]: p for p in map(_resolved, operation["parameters"]) if p["in"] == "query"}
-    assert set(call.query) <= set(parameters), f"{call.method} {call.path}: {set(call.query) - set(parameters)}"
-    if "requestBody" in operation and call.method != "GET":
-        schema = _resolved(operation["requestBody"])["content"]["application/json"]["schema"]
-        jsonschema.validate(call.body, schema)
-        # GitHub ignores what it does not know, so a misspelt property would go unnoticed.
-        known = set(schema.get("properties", ()))
-        for part in (*schema.get("oneOf", ()), *schema.get("anyOf", ())):
-            known |= set(part.get("properties", ()))
-        assert set(call.body) <= known, f"{call.method} {call.path}: {set(call.body) - known}"

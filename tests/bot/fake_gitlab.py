@@ -1,4 +1,7 @@
-"""GitLab as far as the bot can tell: discussions, draft notes that are published together, members."""
+"""GitLab as far as the bot can tell: discussions, draft notes that are published together, members.
+
+Every request is checked against what GitLab says of its interface (``data/gitlab-api.json``).
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from botworld import World, git
+from described import Description
 from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
+
+# The client asks for pages of every list; GitLab ignores it where it has none.
+DESCRIPTION = Description("GitLab", "gitlab-api.json", {"page", "per_page"})
 
 
 @dataclass
@@ -75,6 +82,7 @@ class FakeGitLab:
     def answer(self, request: Request) -> Response:
         body = json.loads(request.get_data() or b"null")
         path = request.environ["RAW_URI"].partition("?")[0]
+        DESCRIPTION.check(request.method, path, set(request.args), body)
         path = re.sub(r"^/api/v4/projects/(acme%2Fserver|1)(?=/)", "", path).removeprefix("/merge_requests/7")
         self.tokens.add(request.headers.get("PRIVATE-TOKEN", ""))
         self.calls.append((request.method, path, body))
@@ -119,6 +127,11 @@ class FakeGitLab:
                 self._start(draft["note"], draft["position"])
             self.drafts.clear()
             self.published += 1
+            return 204, None
+        if found := re.fullmatch(r"/draft_notes/(\d+)/publish", path):
+            (draft,) = [d for d in self.drafts if d["id"] == int(found.group(1))]
+            self._start(draft["note"], draft["position"])
+            self.drafts.remove(draft)
             return 204, None
         if found := re.fullmatch(r"/draft_notes/(\d+)", path):
             self.drafts[:] = [d for d in self.drafts if d["id"] != int(found.group(1))]

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from botworld import BASE, DECODE, FAULTY, MODEL, World, git
+from botworld import BASE, DECODE, FAULTY, MODEL, World, git, too_late
 from fake_github import ROOT, FakeGitHub, Fault
 from markdown_it import MarkdownIt
 
@@ -30,6 +30,8 @@ LIMIT = {"message": "API rate limit exceeded for installation"}
         (Fault("POST", ".*/reviews", 503, 9), "GitHub fails (503): run again later"),
         (Fault("POST", ".*/issues/7/comments", 410), "GitHub refuses it (410: no)"),
         (Fault("GET", f"{ROOT}/pulls/7/comments", 200, body={"odd": 1}), "no list of comments"),
+        (Fault("GET", f"{ROOT}/pulls/7", 200, body={"odd": 1}), "something that is no pull request"),
+        (Fault("GET", f"{ROOT}/pulls/7", 410, body={"message": "version gone"}), "refuses it (410: version gone)"),
     ],
 )
 def test_a_host_that_refuses(
@@ -63,6 +65,41 @@ def test_a_server_that_fails_twice_is_asked_again(hub: FakeGitHub, world: World,
     assert bot() == 2 or len(hub.reviews) == 1
     assert bot() == 0
     assert len(hub.reviews) == 1 and hub.checks[-1]["status"] == "completed"
+
+
+def test_answers_that_come_too_late(
+    hub: FakeGitHub, world: World, bot: Bot, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hub.push(world.commit(FAULTY))
+    late = too_late(monkeypatch)
+    for path in ("/pulls/7", "/pulls/7/comments"):
+        late[:] = [("GET", path)] * 9
+        assert bot() == 2
+        err = capsys.readouterr().err
+        assert "GitHub cannot be reached (ReadTimeout)" in err and err.count("\n") == 1
+    late[:] = [("POST", "/reviews"), ("POST", "/issues/7/comments"), ("POST", "/check-runs")]
+    assert bot() == 0
+    assert late == []
+    assert len(hub.review_comments) == 3 and len(hub.reviews) == len(hub.comments) == len(hub.checks) == 1
+
+
+def test_a_review_of_which_one_comment_arrives(
+    hub: FakeGitHub, world: World, bot: Bot, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The review is refused, its comments are sent one by one, and after the first the host fails."""
+    hub.push(world.commit(FAULTY))
+    plain = hub._one_comment
+    hub.faults = [Fault("POST", ".*/reviews", 422)]
+    hub._one_comment = (  # type: ignore[method-assign]
+        lambda call: (503, {"message": "no"}, {}) if hub.review_comments else plain(call)
+    )
+    assert bot() == 2
+    assert "GitHub fails (503): run again later" in capsys.readouterr().err
+    assert len(hub.review_comments) == 1 and hub.comments == []
+    hub._one_comment = plain  # type: ignore[method-assign]
+    assert bot() == 0
+    assert len(hub.review_comments) == 3 and len({c["body"] for c in hub.review_comments}) == 3
+    assert len(hub.comments) == 1
 
 
 def test_a_line_that_the_host_does_not_show(hub: FakeGitHub, world: World, bot: Bot) -> None:
@@ -112,6 +149,22 @@ def test_a_fork_and_a_shallow_clone_are_fetched(hub: FakeGitHub, world: World, b
     git(tmp_path, "clone", "-q", "--depth=1", "--branch=main", f"file://{world.origin}", "shallow")
     assert bot("--folder", str(tmp_path / "shallow")) == 0
     assert len(hub.review_comments) == 3
+
+
+def test_a_detached_head_is_as_good_as_a_branch(hub: FakeGitHub, world: World, bot: Bot) -> None:
+    hub.push(world.commit(FAULTY))
+    git(world.clone, "checkout", "-q", "--detach")
+    assert bot() == 0
+    assert len(hub.review_comments) == 3
+
+
+def test_no_git(
+    hub: FakeGitHub, world: World, bot: Bot, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hub.push(world.commit(FAULTY))
+    monkeypatch.setenv("PATH", str(world.clone / "nothing"))
+    assert bot("--folder", str(world.origin)) == 2
+    assert "git is not installed" in capsys.readouterr().err and hub.writes() == []
 
 
 def test_no_repository_no_commit_no_common_ancestor(
@@ -232,7 +285,8 @@ def test_renamed_binary_and_crlf_files_and_hunk_ends(hub: FakeGitHub, world: Wor
     for row in hub.review_comments:
         by_path.setdefault(row["path"], []).append(row["body"])
     assert len(by_path["srv/decoding.py"]) == 2 and len(by_path["srv/model.py"]) == 1
-    assert not any("suggestion" in body for body in by_path["srv/decoding.py"])
+    assert not any("```suggestion" in body for body in by_path["srv/decoding.py"])
+    assert any("No button to apply it: the file's lines end in CR LF" in body for body in by_path["srv/decoding.py"])
     assert "suggestion" in by_path["srv/model.py"][0]
 
 
@@ -286,7 +340,13 @@ def test_three_hundred_files_and_six_hundred_findings(hub: FakeGitHub, world: Wo
 
 def test_a_notebook_stands_in_the_summary(hub: FakeGitHub, world: World, bot: Bot) -> None:
     code = FAULTY["srv/decode.py"] + "\n\nfor request in requests:\n    generate(Head().to('cuda'), request, 8)\n"
-    cell = {"cell_type": "code", "source": code, "metadata": {}, "outputs": [], "execution_count": None}
+    cell: dict[str, object] = {
+        "cell_type": "code",
+        "source": code,
+        "metadata": {},
+        "outputs": [],
+        "execution_count": None,
+    }
     notebook = {"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
     hub.push(world.commit({"try.ipynb": json.dumps(notebook)}))
     assert bot() == 0
@@ -350,8 +410,13 @@ def test_events_name_their_pull_request(
         assert main(["--folder", str(world.clone)]) == 0
     assert len(hub.review_comments) == 3
     assert (tmp_path / "steps.md").read_text().count("awp-lint/1 summary") == 3
-    for content in ({"issue": {"number": 7}}, {"workflow_run": {**run, "head_sha": "0" * 40}}, {"push": {}}):
-        event(tmp_path, monkeypatch, content)
+    more: tuple[dict[str, object], ...] = (
+        {"issue": {"number": 7}},
+        {"workflow_run": {**run, "head_sha": "0" * 40}},
+        {"push": {}},
+    )
+    for wrong in more:
+        event(tmp_path, monkeypatch, wrong)
         assert main(["--folder", str(world.clone)]) == 2
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from botworld import FAULTY, MODEL, World, git
+from botworld import FAULTY, MODEL, World, git, too_late
 from fake_gitlab import FakeGitLab, Fault
 from pytest_httpserver import HTTPServer
 
@@ -84,9 +84,11 @@ def test_drafts_of_a_killed_run_are_thrown_away(lab: FakeGitLab, world: World, b
     assert bot() == 2
     assert len(lab.drafts) == 3
     lab.faults = []
-    lab.drafts.append({"id": 5, "note": "a person's own draft", "position": lab.drafts[0]["position"]})
+    own = {"id": 5, "note": "a draft of the token's owner", "position": lab.drafts[0]["position"]}
+    lab.drafts.append(own)
     assert bot() == 0
-    assert len([n for n in lab.inline() if "awp-lint/1" in n["body"]]) == 3
+    assert len(lab.inline()) == 3 and all("awp-lint/1" in n["body"] for n in lab.inline())
+    assert lab.drafts == [own]  # publishing all would have published it too
 
 
 def test_an_older_server_gets_discussions(lab: FakeGitLab, world: World, bot: Bot) -> None:
@@ -105,9 +107,34 @@ def test_a_line_that_gitlab_does_not_find(lab: FakeGitLab, world: World, bot: Bo
 
 def test_a_lost_answer_is_looked_for(lab: FakeGitLab, world: World, bot: Bot) -> None:
     lab.push(world.commit(FAULTY))
-    lab.faults = [Fault("POST", "/notes", 502, 1, after=True)]
+    lost = ("/draft_notes", "/draft_notes/bulk_publish", "/notes")
+    lab.faults = [Fault("POST", path, 502, 1, after=True) for path in lost]
     assert bot() == 0
     assert lab.summary().count("awp-lint/1 summary") == 1
+    assert len(lab.inline()) == 3 and lab.published == 1
+
+
+def test_a_lost_answer_of_an_older_server(lab: FakeGitLab, world: World, bot: Bot) -> None:
+    lab.has_drafts = False
+    lab.push(world.commit(FAULTY))
+    lab.faults = [Fault("POST", "/discussions", 502, 1, after=True)]
+    assert bot() == 0
+    assert len(lab.inline()) == 3
+
+
+def test_answers_that_come_too_late(
+    lab: FakeGitLab, world: World, bot: Bot, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lab.push(world.commit(FAULTY))
+    late = too_late(monkeypatch)
+    for path in ("/merge_requests/7", "/discussions", "/draft_notes"):
+        late[:] = [("GET", path)] * 9
+        assert bot() == 2
+        err = capsys.readouterr().err
+        assert "GitLab cannot be reached (ReadTimeout)" in err and err.count("\n") == 1 and TOKEN not in err
+    late[:] = [("POST", "/draft_notes"), ("POST", "/bulk_publish"), ("POST", "/notes")]
+    assert bot() == 0
+    assert late == [] and len(lab.inline()) == 3 and lab.published == 1 and lab.summary()
 
 
 @pytest.mark.parametrize(
@@ -117,6 +144,8 @@ def test_a_lost_answer_is_looked_for(lab: FakeGitLab, world: World, bot: Bot) ->
         (Fault("GET", "", 404), "GitLab finds none, or the token may not see it"),
         (Fault("POST", "/notes", 403), "the token may not do this"),
         (Fault("GET", "/discussions", 503, 9), "GitLab fails (503): run again later"),
+        (Fault("POST", "/notes", 429, 99, headers={"Retry-After": "0"}), "rate limit is used up: run again later"),
+        (Fault("GET", "", 410, message="API v4 is gone"), "GitLab refuses it (410: API v4 is gone)"),
     ],
 )
 def test_a_host_that_refuses(
