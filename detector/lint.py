@@ -537,7 +537,7 @@ def _write_file(path: str, text: str) -> None:
     target = Path(path)
     partial = target.with_name(target.name + ".part")
     try:
-        partial.write_text(text, encoding="utf-8", newline="")
+        partial.write_text(text, encoding="utf-8", errors="surrogateescape", newline="")
         partial.replace(target)
     except OSError as error:
         partial.unlink(missing_ok=True)

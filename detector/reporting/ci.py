@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import json
+import re
 from collections import Counter
 from xml.sax.saxutils import escape, quoteattr
 
 from awp_lint.detector.finding import Confidence, Finding
-from awp_lint.detector.reporting.report import Report, verdict_of
+from awp_lint.detector.reporting.report import Report, as_json, verdict_of
 
 _ANNOTATIONS = 10
+_NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _SEVERITY = {Confidence.HIGH: "major", Confidence.MEDIUM: "minor", Confidence.LOW: "info"}
 
 
@@ -73,7 +74,7 @@ def gitlab(report: Report) -> str:
                 "location": {"path": finding.path, "lines": {"begin": finding.span.line, "end": finding.span.end_line}},
             }
         )
-    return json.dumps(rows, indent=1, ensure_ascii=False) + "\n"
+    return as_json(rows)
 
 
 def junit(report: Report) -> str:
@@ -94,7 +95,7 @@ def junit(report: Report) -> str:
         rows.append('<testcase classname="awp-lint" name="no findings"/>')
     for problem in report.problems:
         rows.append(f"<system-err>{escape(f'{problem.path}: {problem.message}')}</system-err>")
-    return "\n".join((*rows, "</testsuite></testsuites>")) + "\n"
+    return _NO_XML.sub("\ufffd", "\n".join((*rows, "</testsuite></testsuites>"))) + "\n"
 
 
 def markdown(report: Report) -> str:
@@ -120,6 +121,4 @@ def _cell(text: str) -> str:
 
 
 def _longest_run(text: str) -> int:
-    import re
-
     return max((len(run) for run in re.findall("`+", text)), default=0)

@@ -8,7 +8,7 @@ from typing import Any
 
 from awp_lint import __version__
 from awp_lint.detector.finding import Evidence, Finding, Fix
-from awp_lint.detector.reporting.report import Report
+from awp_lint.detector.reporting.report import Report, as_json
 from awp_lint.detector.semantics.view import Target
 from awp_lint.detector.verification.words import as_dict as verification_dict
 
@@ -24,7 +24,7 @@ def schema() -> dict[str, Any]:
 
 def render(report: Report) -> str:
     """The whole report, ending in a newline."""
-    return json.dumps(as_dict(report), indent=1, ensure_ascii=False) + "\n"
+    return as_json(as_dict(report))
 
 
 def as_dict(report: Report) -> dict[str, Any]:

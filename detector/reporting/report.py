@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,6 +11,8 @@ from typing import Any
 
 from awp_lint.detector.finding import Finding, Problem, Verdict
 from awp_lint.detector.semantics.view import Target
+
+_HALF = re.compile("[\ud800-\udfff]")  # what stands for a byte that is no UTF-8, as names of files may hold
 
 
 @dataclass(frozen=True)
@@ -49,3 +53,8 @@ class Report:
 def verdict_of(finding: Finding) -> Verdict:
     """The finding's verdict; ``static_only`` where there was no run."""
     return finding.evidence.verdict if finding.evidence else Verdict.STATIC_ONLY
+
+
+def as_json(value: object) -> str:
+    """JSON as a report shows it, ending in a newline, and always UTF-8: bytes that are none are replaced."""
+    return _HALF.sub("\ufffd", json.dumps(value, indent=1, ensure_ascii=False)) + "\n"

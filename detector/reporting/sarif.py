@@ -7,14 +7,13 @@ scanning knows alerts again by that alone. Code scanning refuses a file of more 
 
 from __future__ import annotations
 
-import json
 import urllib.parse
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from awp_lint import __version__
 from awp_lint.detector.finding import Confidence, Finding, Frame, Problem, Verdict
-from awp_lint.detector.reporting.report import Report, verdict_of
+from awp_lint.detector.reporting.report import Report, as_json, verdict_of
 
 _LEVEL = {Confidence.HIGH: "warning", Confidence.MEDIUM: "warning", Confidence.LOW: "note"}
 _HARMLESS = (Verdict.PRESENT_BUT_FREE, Verdict.REFUTED, Verdict.NOT_REACHED)
@@ -44,7 +43,7 @@ def render(report: Report, pages: Mapping[str, Mapping[str, str]]) -> str:
         ],
     }
     log = {"$schema": "https://json.schemastore.org/sarif-2.1.0.json", "version": "2.1.0", "runs": [run]}
-    return json.dumps(log, indent=1, ensure_ascii=False) + "\n"
+    return as_json(log)
 
 
 def _cut(report: Report) -> list[dict[str, Any]]:
@@ -72,7 +71,7 @@ def _rule(rule: str, page: Mapping[str, str], findings: Iterable[Finding]) -> di
 
 
 def _uri(path: str) -> str:
-    quoted = urllib.parse.quote(path)
+    quoted = urllib.parse.quote(path, errors="surrogateescape")
     return f"file://{quoted}" if path.startswith("/") else quoted
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import jsonschema
 import pytest
+import xmlschema
 
 from awp_lint.detector.finding import (
     Confidence,
@@ -23,7 +24,7 @@ from awp_lint.detector.finding import (
     Span,
     Verdict,
 )
-from awp_lint.detector.reporting import ci, sarif
+from awp_lint.detector.reporting import ci, json_report, sarif
 from awp_lint.detector.reporting.report import Report
 
 
@@ -72,6 +73,39 @@ def test_junit_counts_only_what_counts() -> None:
     assert suite is not None and suite.get("failures") == "1" and suite.get("tests") == "2"
     assert len(suite.findall("testcase")) == 2
     assert ElementTree.fromstring(ci.junit(Report(()))).find("testsuite/testcase") is not None
+
+
+REPORTS = (
+    Report(()),
+    Report((finding(), finding(8), FREE)),
+    Report((finding(10, message='a "]]>" & <b>\x1b[31m\x00\ud800\ufffe', path="pkg/ü\x0b&.py", function="<module>"),)),
+    Report((), problems=(Problem("c.py", "bad\x0c", None, fatal=True), Problem("d\x7f.py", "odd", 3))),
+)
+
+
+@pytest.mark.parametrize("report", REPORTS)
+def test_junit_follows_what_jenkins_reads(report: Report) -> None:
+    schema = xmlschema.XMLSchema(str(Path(__file__).parent / "data" / "junit-10.xsd"))
+    text = ci.junit(report)
+    assert text.encode()
+    schema.validate(text)
+    (suite,) = ElementTree.fromstring(text)
+    cases = suite.findall("testcase")
+    assert suite.get("tests") == str(len(cases)) and suite.get("failures") == str(len(suite.findall("*/failure")))
+    assert not schema.is_valid(text.replace("<testsuite ", "<testsuite line='3' "))
+    assert not schema.is_valid(text.replace(' failures="', ' failed="'))
+
+
+@pytest.mark.parametrize("report", REPORTS)
+def test_gitlab_follows_what_gitlab_reads(report: Report) -> None:
+    schema = json.loads((Path(__file__).parent / "data" / "gitlab-code-quality.json").read_text())
+    text = ci.gitlab(report)
+    rows = json.loads(text.encode())
+    jsonschema.Draft202012Validator(schema).validate(rows)
+    assert len({row["fingerprint"] for row in rows}) == len(rows) == len(report.findings)
+    for row in rows:
+        for wrong in ({**row, "severity": "high"}, {**row, "location": {"path": "a.py"}}, {"description": "x"}):
+            assert not jsonschema.Draft202012Validator(schema).is_valid([wrong])
 
 
 def test_markdown_keeps_its_table_and_fences() -> None:
@@ -132,6 +166,14 @@ def test_sarif_follows_its_schema_and_what_code_scanning_asks_for() -> None:
         )
     assert "fixes" in run["results"][0] and "fixes" not in run["results"][1]
     assert run["results"][2]["message"]["text"].split("\n")[2].startswith("cell 4, line 9")
+
+
+def test_a_name_that_is_no_utf_8_breaks_no_format() -> None:
+    report = Report((finding(path="odd\udcff.py"),))
+    for text in (ci.gitlab(report), ci.junit(report), sarif.render(report, {}), json_report.render(report)):
+        assert text.encode()
+    (result,) = json.loads(sarif.render(report, {}))["runs"][0]["results"]
+    assert result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "odd%FF.py"
 
 
 def test_sarif_stays_below_what_code_scanning_takes(monkeypatch: pytest.MonkeyPatch) -> None:
