@@ -7,6 +7,7 @@ is left over matches by rule and code alone, each known finding at most once, so
 from __future__ import annotations
 
 import json
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
@@ -18,6 +19,7 @@ from awp_lint.detector.finding import Finding
 
 SCHEMA = "awp-lint-baseline/1"
 _MAX_BYTES = 64_000_000
+_HALF = re.compile("[\ud800-\udfff]")  # a byte of a file's name that is no UTF-8
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +87,7 @@ def render(findings: Iterable[Finding]) -> str:
     """The baseline as JSON, a line a finding in a fixed order, so that two branches merge."""
     rows = sorted({known_of(f) for f in findings}, key=lambda k: (k.path, k.rule, k.function, k.id))
     lines = ",\n".join(f"  {json.dumps(asdict(row), ensure_ascii=False)}" for row in rows)
+    lines = _HALF.sub(lambda half: f"\\u{ord(half.group()):04x}", lines)
     body = f"[\n{lines}\n ]" if rows else "[]"
     return f'{{\n "schema": "{SCHEMA}",\n "findings": {body}\n}}\n'
 

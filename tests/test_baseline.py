@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import os
 import random
 import shutil
 import subprocess
@@ -46,6 +47,23 @@ def test_written_and_read_again(tmp_path: Path) -> None:
     path.write_text(baseline.render([finding("b", path="z.py"), finding("a"), finding("a")]))
     assert [k.id for k in baseline.read(str(path))] == ["a", "b"]
     assert json.loads(baseline.render([]))["findings"] == []
+
+
+def test_a_name_that_is_no_utf_8_survives_and_so_does_a_setting_in_a_renamed_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    odd, plain = Path(os.fsdecode(b"odd\xff.sh")), Path("deploy/serve.sh")
+    odd.write_text("vllm serve m --enforce-eager\n")
+    assert main(["--write-baseline", "known.json"]) == 0
+    known = baseline.read("known.json")
+    assert [k.path for k in known] == [str(odd)] and "\\udcff" in Path("known.json").read_text("ascii")
+    assert main(["--baseline", "known.json"]) == 0
+    plain.parent.mkdir()
+    odd.rename(plain)
+    assert main(["--baseline", "known.json"]) == 0
+    plain.write_text("vllm serve m --enforce-eager --max-num-seqs 1\n")
+    assert main(["--baseline", "known.json"]) == 1
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"schema": "awp-lint-baseline/1"}', "[" * 100_000,

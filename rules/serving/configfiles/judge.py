@@ -161,6 +161,7 @@ class Judge:
                 root_cause=owner.root_cause,
                 frequency="setup",
                 confidence=confidence,
+                group=digest(rule_id, key, " ".join(word.text.split())),
                 score=owner.cost_us * {"high": 1.0, "medium": 0.5, "low": 0.1}[confidence.value],
                 suppressed=silenced,
                 fix=Fix(title=action, safety=Safety.MANUAL),
