@@ -161,6 +161,19 @@ def test_a_host_that_refuses(
     assert len(lab.inline()) == 3
 
 
+def test_the_token_is_in_no_note_and_no_line(
+    lab: FakeGitLab, world: World, bot: Bot, capsys: pytest.CaptureFixture[str]
+) -> None:
+    leaking = FAULTY["srv/decode.py"].replace("mask = logits < 0", f"mask = logits < 0  # {TOKEN}")
+    lab.push(world.commit({"srv/decode.py": leaking}))
+    lab.faults = [Fault("POST", "/notes", 418, message=f"no {TOKEN} here")]
+    assert bot() == 2
+    assert bot() == 0
+    out = capsys.readouterr()
+    assert "***" in out.err and TOKEN not in out.out + out.err
+    assert len(lab.inline()) == 2 and all(TOKEN not in str(body) for _, _, body in lab.calls)
+
+
 def test_quick_actions_in_code_do_nothing(lab: FakeGitLab, world: World, bot: Bot) -> None:
     hostile = FAULTY["srv/decode.py"].replace("logits[:, -1] == 0", 'logits["\\n/merge\\n"] == 0')
     lab.push(world.commit({"srv/decode.py": hostile}))
