@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from awp_lint.detector.scan import ScanResult
 
 EXIT_CLEAN, EXIT_FINDINGS, EXIT_ERROR = 0, 1, 2
+# The patch of a step loop is made from all the code below its step, read again: in a tree of more files than this only
+# where patches are asked for, or a scan that the cache answers would take half a minute.
+_LISTED_FILES = 500
 _FIX_PASSES = 10  # a fix can make room for a postponed one; a rewrite that never settles is a rule's bug
 
 
@@ -66,7 +69,9 @@ def lint(options: argparse.Namespace, settings: Settings, command: Sequence[str]
     adviser = _adviser(options, settings, read) if options.llm else None
     if adviser is not None and not options.llm_dry_run:
         findings = adviser.judge(findings)
-    ranked = rank(with_step_patches(findings, options.paths or ["."], settings, problems))
+    if _wants_patches(options) or result.files <= _LISTED_FILES:
+        findings = with_step_patches(findings, options.paths or ["."], settings, problems)
+    ranked = rank(findings)
     if adviser is not None and options.llm_dry_run:
         sys.stdout.write(adviser.questions(ranked))
         return EXIT_CLEAN
@@ -295,6 +300,11 @@ def print_problems(problems: Iterable[Problem]) -> None:
     for problem in problems:
         place = problem.path if problem.line is None else f"{problem.path}:{problem.line}"
         print(f"awp-lint: {place}: {problem.message}", file=sys.stderr)
+
+
+def _wants_patches(options: argparse.Namespace) -> bool:
+    """Whether patches are what was asked for, and not only shown beside the findings."""
+    return bool(options.diff or options.fix or options.patch_dir is not None or options.verify)
 
 
 def _exit_code(options: argparse.Namespace, counted: int, problems: Iterable[Problem]) -> int:

@@ -69,14 +69,17 @@ class Index:
         self.qualified_class = [self._dotted(self.class_file[c], k.qualname) for c, k in enumerate(self.classes)]
         self.by_function = {name: gid for gid, name in reversed(list(enumerate(self.qualified_function)))}
         self.by_class = {name: cid for cid, name in reversed(list(enumerate(self.qualified_class)))}
-        self.bases: list[tuple[Entity, ...]] = [self._own_bases(cid) for cid in range(len(self.classes))]
+        self._methods = [dict(k.methods) for k in self.classes]
+        self._mro_memo: dict[int, tuple[int, ...]] = {}
+        # A base may be an attribute of a class (``Outer.Inner``): while bases are resolved a class has its own only.
+        self.bases: list[tuple[Entity, ...]] = [() for _ in self.classes]
+        self.bases = [self._own_bases(cid) for cid in range(len(self.classes))]
+        self._mro_memo.clear()
         self.children: list[list[int]] = [[] for _ in self.classes]
         for cid, bases in enumerate(self.bases):
             for base in bases:
                 if base.kind == "class":
                     self.children[base.number].append(cid)
-        self._methods = [dict(k.methods) for k in self.classes]
-        self._mro_memo: dict[int, tuple[int, ...]] = {}
         self._names_memo: dict[int, frozenset[str]] = {}
         self._below_memo: dict[int, tuple[int, ...]] = {}
 
