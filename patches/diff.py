@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Sequence
+from typing import Any
 
 _NO_NEWLINE = "\\ No newline at end of file\n"
 
@@ -37,7 +38,7 @@ def unified_diff(
         return ""
     old, new = git_lines(before), git_lines(after)
     out = ["--- /dev/null\n" if created else f"--- a/{diff_path(path)}\n", f"+++ b/{diff_path(path)}\n"]
-    for group in difflib.SequenceMatcher(None, old, new, autojunk=False).get_grouped_opcodes(context):
+    for group in _Trimmed(old, new).get_grouped_opcodes(context):
         first, last = group[0], group[-1]
         changed = [op for op in group if op[0] != "equal"]
         header = f"@@ -{_range(first[1], last[2])} +{_range(first[3], last[4])} @@"
@@ -50,6 +51,28 @@ def unified_diff(
                 out += _body("-", old[i1:i2])
                 out += _body("+", new[j1:j2])
     return "".join(out)
+
+
+class _Trimmed(difflib.SequenceMatcher[str]):
+    """Compares only what lies between the first and the last line that differ: a fix changes little of a file."""
+
+    def __init__(self, old: list[str], new: list[str]) -> None:
+        limit = min(len(old), len(new))
+        self.head = next((n for n in range(limit) if old[n] != new[n]), limit)
+        left = limit - self.head
+        self.tail = next((n for n in range(left) if old[-1 - n] != new[-1 - n]), left)
+        self.sizes = len(old), len(new)
+        super().__init__(
+            None, old[self.head : len(old) - self.tail], new[self.head : len(new) - self.tail], autojunk=False
+        )
+
+    def get_opcodes(self) -> list[tuple[Any, int, int, int, int]]:
+        """Of the whole lists."""
+        head, tail, (old, new) = self.head, self.tail, self.sizes
+        inner = [(tag, i1 + head, i2 + head, j1 + head, j2 + head) for tag, i1, i2, j1, j2 in super().get_opcodes()]
+        before = [("equal", 0, head, 0, head)] if head else []
+        behind = [("equal", old - tail, old, new - tail, new)] if tail else []
+        return [*before, *inner, *behind]
 
 
 def _range(start: int, stop: int) -> str:
