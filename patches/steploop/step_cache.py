@@ -33,7 +33,7 @@ class _Buffer:
         self.on_device = torch.zeros((), dtype=torch.long, device=tensor.device)
 
     def has_room(self, count: int) -> bool:
-        return self.length + count <= self.tensor.shape[self.dim]
+        return bool(self.length + count <= self.tensor.shape[self.dim])
 
     def add(self, count: int) -> None:
         self.length += count

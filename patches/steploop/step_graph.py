@@ -70,7 +70,7 @@ def run_step(step: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
 @cache
 def _has_cuda() -> bool:
-    return torch.cuda.is_available()
+    return bool(torch.cuda.is_available())
 
 
 def _number(leaf: Any) -> Any:
