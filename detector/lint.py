@@ -62,7 +62,6 @@ def lint(options: argparse.Namespace, settings: Settings, command: Sequence[str]
         profile, more, regressed = _kept(options, command, findings, profile)
         notes += tuple(more)
     from awp_lint.patches.ranking import rank
-    from awp_lint.patches.steploop.build import with_step_patches
 
     problems = [*result.problems, *result.unused]
     read = _Sources(result.digests)
@@ -70,6 +69,8 @@ def lint(options: argparse.Namespace, settings: Settings, command: Sequence[str]
     if adviser is not None and not options.llm_dry_run:
         findings = adviser.judge(findings)
     if _wants_patches(options) or result.files <= _LISTED_FILES:
+        from awp_lint.patches.steploop.build import with_step_patches
+
         findings = with_step_patches(findings, options.paths or ["."], settings, problems)
     ranked = rank(findings)
     if adviser is not None and options.llm_dry_run:
