@@ -10,7 +10,7 @@ import numpy as np
 from awp_lint.detector.profiling import units
 from awp_lint.detector.profiling.costs import Costs
 from awp_lint.detector.profiling.idle import CAUSES
-from awp_lint.detector.profiling.session import ProcessSession, Session, WindowKind
+from awp_lint.detector.profiling.session import ProcessSession, Session, Window, WindowKind
 from awp_lint.detector.profiling.timeline import Floats
 
 HEALTHY, IDLE, TRANSFERS = 0.05, 0.20, 0.03  # shares of the unit: gap ratio, gap ratio, host–device copies
@@ -32,7 +32,9 @@ def profile_object(
         "causes": {},
         "telemetry": dict(telemetry) if telemetry is not None else None,
         "overhead": {"marks_pct": None, "trace_pct": None, "tool_s": None},
-        "windows": [_window(process, window) for process, _ in processes for window in process.windows],
+        "windows": [
+            _window(process, window, session.started_ns) for process, _ in processes for window in process.windows
+        ],
         "ranks": sorted({p.rank for p, _ in processes if p.rank is not None}) or len(processes),
         "exit_code": session.exit_code,
         "trusted": True,
@@ -42,7 +44,7 @@ def profile_object(
         profile["trusted"] = False
         profile["reasons"] = ["no Python process of the command could be observed"]
         return profile
-    process, costs = max(processes, key=lambda entry: _work(entry[1]))
+    process, costs = max(processes, key=lambda entry: work(entry[1]))
     facts, time = costs.facts, costs.time
     profile["unit_ms"] = time.mean_ms
     if kind == "step":
@@ -120,7 +122,8 @@ def _busiest(telemetry: Mapping[str, Any] | None) -> Mapping[str, Any]:
     return max(devices, key=lambda d: d.get("gpu_util_pct", 0.0), default={})
 
 
-def _work(costs: Costs) -> tuple[float, float]:
+def work(costs: Costs) -> tuple[float, float]:
+    """What ranks processes: device work, else executions of marks."""
     return float(costs.facts.busy_ms.sum()), float(costs.table.seen.sum())
 
 
@@ -128,10 +131,11 @@ def _mean(series: Floats) -> float | None:
     return float(series.mean()) if series.size else None
 
 
-def _window(process: ProcessSession, window: Any) -> dict[str, Any]:
+def _window(process: ProcessSession, window: Window, origin_ns: int) -> dict[str, Any]:
     return {
         "pid": process.pid,
         "kind": window.kind.value,
+        "start_s": round((window.start_ns - origin_ns) / 1e9, 3),
         "seconds": (window.end_ns - window.start_ns) / 1e9,
         "units": len(window.ticks),
         "complete": window.complete,

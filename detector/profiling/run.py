@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from awp_lint.detector.errors import UsageError
 from awp_lint.detector.finding import Evidence, Finding, Mark
-from awp_lint.detector.profiling.session import PlannedMark, Session
+from awp_lint.detector.profiling.session import PlannedMark, ProcessSession, Session
 
 if TYPE_CHECKING:
+    from awp_lint.detector.profiling.costs import Costs
     from awp_lint.detector.profiling.launch import RunOptions
     from awp_lint.detector.profiling.timeline import Trace
 
@@ -186,10 +187,27 @@ def _analyse(
     profile["load"] = session.load
     busiest = max(processes, key=lambda entry: int(entry[1].table.seen.sum()), default=None)
     profile["counts"] = counts.counts(busiest[0], kind, load) if busiest is not None else None
+    profile["picture"] = _picture(processes, kind, load, findings)
     profile["joint_saving"] = verdicts.joint_saving(findings, judged, measured)
     extra = extras.extra_findings(processes, findings, kind)
     notes = [*_notes(session), *extras.device_notes(telemetry)]
     return ProfileOutcome(judged, profile, extra, notes, session.exit_code)
+
+
+def _picture(
+    processes: Sequence[tuple[ProcessSession, Costs]],
+    kind: str,
+    load: Callable[[str], Trace],
+    findings: Sequence[Finding],
+) -> dict[str, Any] | None:
+    """The picture of the process that the profile object speaks of."""
+    from awp_lint.detector.profiling import diagnosis
+    from awp_lint.detector.profiling.picture import build
+
+    if not processes:
+        return None
+    process, _ = max(processes, key=lambda entry: diagnosis.work(entry[1]))
+    return build.picture(process, kind, load, findings)
 
 
 def analyse_trace(path: str, findings: Sequence[Finding]) -> ProfileOutcome:

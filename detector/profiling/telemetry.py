@@ -16,13 +16,16 @@ from typing import Any
 from awp_lint.detector.profiling.session import Session, WindowKind
 
 _PERIOD = 0.1
+_POINTS = 400  # of a curve in the report
+_POWER_CAP = 0x4
 _THROTTLES = {
-    0x4: "power cap",
+    _POWER_CAP: "power cap",
     0x8: "hardware slowdown",
     0x20: "thermal (software)",
     0x40: "thermal (hardware)",
     0x80: "power brake",
 }
+_SLOWER = sum(_THROTTLES) & ~_POWER_CAP  # a device at its power limit does what it was bought for
 
 
 @dataclass(slots=True)
@@ -100,7 +103,8 @@ class Telemetry:
             for w in p.windows
             if w.kind in (WindowKind.BASELINE, WindowKind.MARKS)
         ]
-        found = [summarise(d, spans) for d in self.devices if not used or d.uuid.removeprefix("GPU-") in used]
+        chosen = [d for d in self.devices if not used or d.uuid.removeprefix("GPU-") in used]
+        found = [{**summarise(d, spans), "series": series(d, session.started_ns)} for d in chosen]
         return {"devices": found, "note": self.note, "period_s": _PERIOD}
 
 
@@ -121,6 +125,24 @@ def summarise(device: Device, spans: list[tuple[int, int]]) -> dict[str, Any]:
         "throttled": throttled,
         **{n: round(statistics.fmean(s.values[n] for s in inside if n in s.values), 3) for n in names},
     }
+
+
+def series(device: Device, origin_ns: int) -> dict[str, list[float | None]]:
+    """Every reading over the whole run in at most :data:`_POINTS` means; ``t_s`` counts from the run's start."""
+    samples = device.samples
+    if not samples:
+        return {}
+    step = -(-len(samples) // _POINTS)
+    groups = [samples[at : at + step] for at in range(0, len(samples), step)]
+    names = dict.fromkeys(name for sample in samples for name in sample.values)
+    found: dict[str, list[float | None]] = {
+        "t_s": [round((statistics.fmean(s.time_ns for s in group) - origin_ns) / 1e9, 2) for group in groups]
+    }
+    for name in names:
+        means = [[s.values[name] for s in group if name in s.values] for group in groups]
+        found[name] = [float(f"{statistics.fmean(values):.5g}") if values else None for values in means]
+    found["throttled"] = [float(any(s.throttle & _SLOWER for s in group)) for group in groups]
+    return found
 
 
 def _read(nvml: Any, handle: Any, gpm: _Gpm | None) -> Sample:
