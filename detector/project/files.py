@@ -19,6 +19,7 @@ from awp_lint.detector.project.kinds import Kind, kind_of
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
 
+_NAMESPACE_DEPTH = 4  # folders without ``__init__.py`` between a package and its file
 _PROJECT_FILES = ("pyproject.toml", "setup.py", "setup.cfg", ".git")
 _SOURCE_FOLDERS = ("src", "lib", "python")
 
@@ -161,6 +162,21 @@ def module_name(real: str, roots: dict[str, str]) -> tuple[str, bool]:
     return f"{prefix}.{stem}" if prefix else stem, False
 
 
+def _inside_package(folder: str) -> str | None:
+    """The name of a folder without ``__init__.py`` below a package: a namespace package. None where there is none."""
+    current, below = folder, []
+    for _ in range(_NAMESPACE_DEPTH):
+        if any(os.path.exists(os.path.join(current, marker)) for marker in _PROJECT_FILES):
+            return None
+        current, name = os.path.split(current)
+        if not name.isidentifier():
+            return None
+        below.append(name)
+        if os.path.exists(os.path.join(current, "__init__.py")):
+            return ".".join([_package_prefix(current), *reversed(below)])
+    return None
+
+
 def _package_prefix(folder: str) -> str:
     parts: list[str] = []
     current = folder
@@ -169,8 +185,9 @@ def _package_prefix(folder: str) -> str:
         parts.append(name)
         if not name:
             break
-    if parts:
-        return ".".join(reversed(parts))
+    around = _inside_package(current)
+    if parts or around is not None:
+        return ".".join([*([around] if around is not None else []), *reversed(parts)])
     for above in (Path(folder), *Path(folder).parents):
         if any((above / marker).exists() for marker in _PROJECT_FILES):
             relative = Path(folder).relative_to(above).parts

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import NamedTuple
 
-from awp_lint.detector.semantics.facts import FunctionFact
+from awp_lint.detector.semantics.facts import GUARD_SKIP, FunctionFact
 from awp_lint.detector.semantics.values import Certainty
 from awp_lint.detector.semantics.view import Level
 
@@ -108,6 +108,15 @@ _REQUEST_NAME = re.compile(
     r"|tts|denoise|inpaint|img2img|txt2img|text2img|rerank|compute_score|detect|segment|handler|lambda_handler"
     r"|greedy_search|beam_search|sample"
 )  # fmt: skip
+#: Parameters of library functions that work on a user's data: tensors, or a model with what it is asked about.
+_TENSOR_NAME = re.compile(
+    r"(\w+_)?(embeddings?|embeds|logits|hidden_states|scores|log_?probs|probs|features|latents|tensors?|waveforms?)"
+)
+_MODEL_NAME = re.compile(r"(\w+_)?(model|encoder|decoder|unet|vae|pipe(line)?)")
+_ASKED_NAME = re.compile(
+    r"(\w+_)?(sentences?|texts?|prompts?|queries|query|corpus|documents?|passages|questions|images?|audios?|class_?names"
+    r"|input_ids|inputs)"
+)
 _TOKEN_NAME = re.compile(
     r"decode_(one_|next_)?(step|token)|generate_(step|next_token)|(sample_)?next_token|sample_(next_)?tokens?"
 )
@@ -184,9 +193,21 @@ def convention(function: FunctionFact, class_names: Iterable[str], is_module: bo
         return Entry(_TOKEN, Certainty.ASSUMED)
     if _STEP_NAME.fullmatch(name):
         return Entry(_STEP, Certainty.ASSUMED)
-    if _REQUEST_NAME.fullmatch(name):
+    if _REQUEST_NAME.fullmatch(name) or (function.cls < 0 and not name.startswith("_") and _works_on_data(function)):
         return Entry(_REQUEST, Certainty.ASSUMED)
     return None
+
+
+def _works_on_data(function: FunctionFact) -> bool:
+    """Whether a function of a library loops over a user's tensors, or asks a model about a list of inputs."""
+    if not any(call.loops and not call.guard & GUARD_SKIP for call in function.calls):
+        return False
+    if any(_TENSOR_NAME.fullmatch(name) for name in function.parameters):
+        return True
+    if any("Tensor" in repr(ref) for _, ref in function.annotations):
+        return True
+    asked = [name for name in function.parameters if _ASKED_NAME.fullmatch(name)]
+    return bool(asked) and any(_MODEL_NAME.fullmatch(name) for name in function.parameters)
 
 
 def _module_path(own: str, shorts: list[str]) -> tuple[Level, ...]:

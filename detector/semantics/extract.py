@@ -192,7 +192,7 @@ class _Extractor(Calling):
         found = regions.name_region(node.name)
         for decorator in node.decorator_list:
             found |= regions.opened_by(decorator, self.imported_name)
-        return found
+        return found | regions.body_region(node.body, self.imported_name)
 
     def imported_name(self, node: ast.expr) -> str | None:
         """Dotted name of a chain rooted in an absolute import of this file, for the region tables."""

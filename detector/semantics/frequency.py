@@ -24,7 +24,7 @@ from awp_lint.detector.semantics.facts import (
     FunctionFact,
 )
 from awp_lint.detector.semantics.index import Index
-from awp_lint.detector.semantics.regions import file_regions
+from awp_lint.detector.semantics.regions import beside_training, file_regions
 from awp_lint.detector.semantics.values import Certainty
 from awp_lint.detector.semantics.view import Frequency, Level, LoopKind, Region
 
@@ -72,7 +72,8 @@ class Frequencies:
 
     def _does_not_heat(self, gid: int) -> bool:
         function = self.index.functions[gid]
-        found = self._regions[self.index.function_file[gid]] | Region(function.regions)
+        found = Region(function.regions)
+        found |= beside_training(self._regions[self.index.function_file[gid]], found)
         outer = function.outer
         functions = self.index.files[self.index.function_file[gid]].facts.functions
         while outer > 0:

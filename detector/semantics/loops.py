@@ -55,7 +55,7 @@ _ITERABLES: tuple[tuple[LoopKind, re.Pattern[str]], ...] = (
         _pattern(
             r"max_(new_)?tokens(_to_generate)?",
             r"max_new\w*",
-            r"max_(gen|generation|decode|output|target|length)_?(len|length|tokens|steps)?",
+            r"max_(gen|generation|decode|output|out|target|length)_?(len|length|tokens|steps)?",
             r"(n|num)_(new|output|generated?|gen)_?tokens(_to_generate)?",
             r"gen(eration)?_len(gth)?",
         ),
@@ -73,7 +73,7 @@ _ITERABLES: tuple[tuple[LoopKind, re.Pattern[str]], ...] = (
     (
         LoopKind.REQUESTS,
         _pattern(
-            r"(\w+_)?(requests?|reqs|req_ids|queue|sentences|texts|prompts|questions|conversations|messages)",
+            r"(\w+_)?(requests?|reqs|req_ids|queue|sentences|texts|prompts|questions|conversations|messages|class_?names)",
             r"prompt|documents|docs|dialogs|dataset|(\w+_)?(data_?)?loader|seq_groups?(_metadata_list)?",
         ),
     ),
@@ -105,7 +105,7 @@ _ITERABLES: tuple[tuple[LoopKind, re.Pattern[str]], ...] = (
 _TARGETS: tuple[tuple[LoopKind, re.Pattern[str]], ...] = (
     (LoopKind.EXPERTS, _pattern(r"expert(_\w+)?")),
     (LoopKind.LAYERS, _pattern(r"(\w+_)?(layer|block|blk|resnet|attn|(up|down)sampler)(_module|_idx|_id|_index)?")),
-    (LoopKind.STEPS, _pattern(r"(time)?step(_idx|_index)?", r"frame(_idx)?")),
+    (LoopKind.STEPS, _pattern(r"(time)?step(_idx|_index)?", r"(frame|time)_idx|frame")),
     (LoopKind.TOKENS, _pattern(r"(new_)?token(_idx|_pos)?", "cur_pos")),
     (LoopKind.REQUESTS, _pattern(r"req(uest)?(_id|_idx|_index)?", "prompt|sentence|seq_group")),
     (LoopKind.BATCH, _pattern("b(atch)?_?(idx|index|i)", "batch|bi", "(sample|row|beam|image|seq)(_idx|_id)?")),
@@ -285,6 +285,10 @@ def _takes_work(test: ast.expr) -> bool:
     )
 
 
+#: What the endless loop of a serving engine does in each of its steps.
+_ENGINE = _pattern(r"_?get_next_\w*batch\w*", r"_?run_batch", r"_?execute_model\w*", r"_?process_engine_step")
+
+
 def _forever_kind(loop: ast.While) -> LoopKind:
     """``while True``: a server's loop by what it waits for, else unknown."""
     for node in ast.walk(loop):
@@ -297,7 +301,7 @@ def _forever_kind(loop: ast.While) -> LoopKind:
             receiver = ast.unparse(node.func.value).lower()
             if name in _WAITS and (name != "get" or "queue" in receiver or receiver.endswith("q")):
                 return LoopKind.REQUESTS
-            if name == "step" and "engine" in receiver:
+            if (name == "step" and "engine" in receiver) or _ENGINE.fullmatch(name):
                 return LoopKind.STEPS
     return LoopKind.UNKNOWN
 

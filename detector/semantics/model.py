@@ -263,7 +263,8 @@ class FunctionModel:
     @cached_property
     def own_regions(self) -> Region:
         """Regions that hold for the whole definition, those of the code around it included."""
-        found = self.file.file_regions | regions.definition_regions(self.definition, self.names.qualified)
+        found = regions.definition_regions(self.definition, self.names.qualified)
+        found |= regions.beside_training(self.file.file_regions, found)
         outer = self.outer()
         if outer is not None:
             found |= outer.regions(self.definition.node)

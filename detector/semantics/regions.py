@@ -82,11 +82,28 @@ def definition_regions(definition: Definition, qualified: Callable[[ast.expr], s
         for decorator in node.decorator_list:
             found |= opened_by(decorator, qualified)
         found |= name_region(node.name)
+        found |= body_region(node.body, qualified)
         found |= _trains(definition)
     if definition.cls is not None:
         for decorator in definition.cls.decorator_list:
             found |= opened_by(decorator, qualified)
     return found
+
+
+def body_region(body: list[ast.stmt], qualified: Callable[[ast.expr], str | None]) -> Region:
+    """INFERENCE where a body does its work below ``with torch.no_grad():``, loops and other blocks before it aside."""
+    blocks = [statement for statement in body if isinstance(statement, (ast.With, ast.For, ast.While, ast.AsyncFor))]
+    if len(blocks) != 1 or not isinstance(blocks[0], ast.With):
+        return Region.NONE
+    opened = Region.NONE
+    for item in blocks[0].items:
+        opened |= opened_by(item.context_expr, qualified)
+    return opened & Region.INFERENCE
+
+
+def beside_training(file: Region, own: Region) -> Region:
+    """The regions of a file that a definition shares: what runs without gradients does not train, wherever it is."""
+    return file & ~Region.TRAINING if own & Region.INFERENCE else file
 
 
 def name_region(name: str) -> Region:

@@ -9,8 +9,17 @@ from awp_lint.detector.finding import Confidence, Event, MarkKind, RootCause
 from awp_lint.detector.semantics.values import Certainty
 from awp_lint.detector.semantics.view import FileView, FunctionView, Region
 from awp_lint.rules.base import Candidate, Rule
-from awp_lint.rules.batching.calls import carries_state, depends_on, item_loops, model_call, model_of
-from awp_lint.rules.common import frequency_reason, has_loops, judge, lower, served_frequency, short, target_names
+from awp_lint.rules.batching.calls import MODELS_ALONE, carries_state, depends_on, fed, item_loops, model_call, model_of
+from awp_lint.rules.common import (
+    callee,
+    frequency_reason,
+    has_loops,
+    judge,
+    lower,
+    served_frequency,
+    short,
+    target_names,
+)
 
 
 class CallPerSample(Rule):
@@ -97,12 +106,13 @@ class CallPerSample(Rule):
             if frequency is None:
                 return
             confidence = lower(self.confidence, judge(frequency))
-            if view.regions(node) & Region.FALLBACK or view.value(model_of(node)).certainty is Certainty.UNKNOWN:
+            sure = view.value(model_of(node)).certainty is not Certainty.UNKNOWN or callee(node) in MODELS_ALONE
+            if view.regions(node) & Region.FALLBACK or not sure:
                 confidence = Confidence.LOW
             items = short(loop.iter, 40)
             yield Candidate(
                 node=loop if isinstance(loop, ast.stmt) else node,
-                message=f"`{name}(...)` runs once for each item of `{items}`, at batch size 1",
+                message=f"`{name}(...)` runs once for each item of `{items}`{_alone(node, loop, view)}",
                 action=f"batch the items of `{items}` (padded or sorted by length) and call `{name}` once a batch",
                 confidence=confidence,
                 frequency=frequency,
@@ -111,3 +121,14 @@ class CallPerSample(Rule):
                 covers=(node,),
             )
             return
+
+
+def _alone(call: ast.Call, loop: ast.AST, view: FunctionView) -> str:
+    """``, at batch size 1``, unless an item makes a list of inputs: `[template(name) for template in templates]`."""
+    given = fed(call)
+    for statement in view.nodes(ast.Assign):
+        assert isinstance(statement, ast.Assign)
+        made = isinstance(statement.value, ast.ListComp) and loop in view.loops(statement)
+        if made and any(target_names(target) & given for target in statement.targets):
+            return ""
+    return ", at batch size 1"

@@ -150,10 +150,18 @@ def _rows_differ(loop: ast.For, view: FunctionView, file: FileView) -> bool:
                 fact = lookup(view.qualified(part.func) or "", file.target)
                 if fact is not None and fact.waits and fact.wait_condition in (None, "one-argument"):
                     return True
-        if isinstance(statement, ast.Assign):
+        if isinstance(statement, ast.Assign) and not (counts and _counted(statement.value, view)):
             for target in statement.targets:
                 bound |= target_names(target)
     return False
+
+
+def _counted(node: ast.expr, view: FunctionView) -> bool:
+    """A number computed from numbers (`i // width`), which has a form for all rows as well."""
+    return view.value(node).kind is Kind.SCALAR and not any(
+        isinstance(part, ast.Call) or (isinstance(part, ast.expr) and view.value(part).is_tensor)
+        for part in ast.walk(node)
+    )
 
 
 def _rows(loop: ast.For, view: FunctionView) -> ast.expr | None:

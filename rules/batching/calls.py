@@ -15,6 +15,10 @@ MODEL_METHODS = frozenset({
     "generate", "encode_text", "encode_image", "get_text_features", "get_image_features", "transcribe", "forward",
     "encode_prompt", "predict", "infer", "embed", "get_audio_features",
 })  # fmt: skip
+#: Of them, those that nothing but a model has.
+MODELS_ALONE = frozenset({
+    "encode_text", "encode_image", "get_text_features", "get_image_features", "get_audio_features",
+})  # fmt: skip
 _MODEL_NAMES = re.compile(
     r"(^|_)(model|encoder|decoder|unet|vae|transformer|clip|bert|llm|lm|detector|classifier|embedder|reranker|net|network"
     r"|backbone|tower|generator)$"
@@ -92,10 +96,10 @@ def depends_on(call: ast.Call, names: frozenset[str], loop: ast.AST) -> bool:
             if isinstance(node, ast.Assign) and names_in(node.value) & reached:
                 for target in node.targets:
                     reached |= target_names(target)
-    return bool(_fed(call) & reached)
+    return bool(fed(call) & reached)
 
 
-def _fed(call: ast.Call) -> frozenset[str]:
+def fed(call: ast.Call) -> frozenset[str]:
     """Names that the arguments of a call use."""
     return frozenset().union(*map(names_in, [*call.args, *(k.value for k in call.keywords)]))
 
@@ -116,4 +120,4 @@ def carries_state(call: ast.Call, loop: ast.AST, view: FunctionView) -> bool:
                     produced |= bound
                 elif node.lineno < call.lineno:
                     bound_before |= bound
-    return bool(_fed(call) & produced - bound_before)
+    return bool(fed(call) & produced - bound_before)

@@ -23,6 +23,7 @@ from awp_lint.rules.common import (
     sureness,
 )
 from awp_lint.rules.memory.factories import DATA, Move, is_host_device, move
+from awp_lint.rules.memory.listindex import host_index, index_words
 
 if TYPE_CHECKING:
     from awp_lint.rules.nodemap import Definition
@@ -45,15 +46,16 @@ class ConstantUpload(Rule):
     cost_us = 50.0
     event = Event.COPY
     mark = MarkKind.CALL
-    words = (b"tensor(", b"as_tensor(", b"from_numpy(")
-    nodes = (ast.Call,)
+    words = (b"tensor(", b"as_tensor(", b"from_numpy(", *index_words())
+    nodes = (ast.Call, ast.Subscript)
     calls = DATA | {"to", "cuda"}
     over = ("AWP306", "AWP603")
 
     summary = "Python data is copied to the device on every call"
     what = """
         `torch.tensor(data, device=...)`, `torch.tensor(data).to(device)` and the like for numbers, lists or NumPy
-        arrays, in code that runs for every step, token, layer or item.
+        arrays, in code that runs for every step, token, layer or item; and an index of a device tensor that is a Python
+        list, an array or a host tensor (`scores[i, banned_tokens]`), which indexing copies in the same way.
         """
     why = """
         The data is packed on the host and copied from pageable memory, which makes the host wait for the copy; a
@@ -105,6 +107,9 @@ class ConstantUpload(Rule):
         """
 
     def candidates(self, node: ast.AST, view: FunctionView, file: FileView) -> Iterator[Candidate]:
+        if isinstance(node, ast.Subscript):
+            yield from _by_index(node, view)
+            return
         assert isinstance(node, ast.Call)
         upload = _upload(node, view)
         if upload is None:
@@ -140,13 +145,50 @@ class ConstantUpload(Rule):
         from awp_lint.rules.memory.uploads import filled_there, kept_constant, uploaded_pinned
 
         upload = candidate.data
-        assert isinstance(upload, _Upload)
+        if not isinstance(upload, _Upload):
+            return None
         filled = filled_there(upload.made, upload.data, upload.moved, definition)
         if filled is not None:
             return filled
         if _literal(upload.data):
             return kept_constant(upload.made, upload.moved, definition)
         return uploaded_pinned(upload.made, upload.moved, definition)
+
+
+def _by_index(node: ast.Subscript, view: FunctionView) -> Iterator[Candidate]:
+    """An index from the host; of those of one statement the first."""
+    index = host_index(node, view)
+    if index is None:
+        return
+    frequency = hot_frequency(view, node)
+    if frequency is None or _indexed_before(node, index, view):
+        return
+    data, name = short(index, 40), short(node.value, 30)
+    action = f"keep `{data}` on the device"
+    if view.loops(node):
+        action = "collect the indices of all rows and copy them once, from pinned memory with `non_blocking=True`"
+    level = Confidence.LOW if per_item_only(frequency) else sureness(view, node, frequency, view.value(node.value))
+    yield Candidate(
+        node=node,
+        message=f"indexing `{name}` with `{data}`, host data, copies it to the device {often(frequency)}".rstrip(),
+        action=action,
+        confidence=lower(level, Confidence.MEDIUM),
+        frequency=frequency,
+        why=(f"`{name}` is on the device and `{data}` is Python data", *frequency_reason(frequency)),
+    )
+
+
+def _indexed_before(node: ast.Subscript, index: ast.expr, view: FunctionView) -> bool:
+    """Whether an earlier subscript of the statement has the same index."""
+    code = ast.unparse(index)
+    for part in ast.walk(view.statement(node)):
+        if part is node:
+            return False
+        if isinstance(part, ast.Subscript) and view.parent(part) is not None:
+            other = host_index(part, view)
+            if other is not None and ast.unparse(other) == code:
+                return True
+    return False
 
 
 def _confidence(view: FunctionView, node: ast.Call, frequency: Frequency, sure: bool) -> Confidence:

@@ -85,6 +85,10 @@ def test_links_to_folders_are_not_followed_but_named_ones_are(tree: Path) -> Non
         ("scripts/run.py", ("pyproject.toml",), ("scripts.run", False)),
         ("src/tools/run.py", ("pyproject.toml",), ("tools.run", False)),
         ("run.py", ("pyproject.toml",), ("run", False)),
+        ("pkg/ns/x.py", ("pkg/__init__.py",), ("pkg.ns.x", False)),
+        ("pkg/ns/sub/x.py", ("pkg/__init__.py", "pkg/ns/sub/__init__.py"), ("pkg.ns.sub.x", False)),
+        ("pkg/app/x.py", ("pkg/__init__.py", "pkg/app/pyproject.toml"), ("x", False)),
+        ("pkg/a-b/x.py", ("pkg/__init__.py", "pyproject.toml"), ("pkg.a-b.x", False)),
     ],
 )
 def test_module_names(tmp_path: Path, path: str, marks: tuple[str, ...], expected: tuple[str, bool]) -> None:

@@ -134,6 +134,61 @@ def test_a_model_library_alone_is_assumed_to_serve(link: Any) -> None:
     assert frequency(project, "lib.layers.Attention.forward") == "request×layer assumed"
 
 
+def test_library_functions_that_loop_over_a_users_data_are_assumed_to_serve(link: Any) -> None:
+    source = """
+        import torch
+
+        def find_groups(embeddings, size=10):
+            for start in range(0, len(embeddings), size):
+                torch.topk(embeddings[start], 3)
+
+        def mine(model, sentences, size=10):
+            for sentence in sentences:
+                model.encode(sentence)
+
+        def quantise(model, bits=8):
+            for module in model.modules():
+                module.pack(bits)
+
+        def _find_groups(embeddings):
+            for row in embeddings:
+                torch.topk(row, 3)
+
+        def scale(scores):
+            return scores.float()
+
+        def convert_scores(scores):
+            for row in scores:
+                row.float()
+        """
+    project = link({"lib.py": source})
+    assert frequency(project, "lib.find_groups") == "request assumed"
+    assert frequency(project, "lib.mine") == "request assumed"
+    for name in ("quantise", "_find_groups", "scale"):
+        assert frequency(project, f"lib.{name}") == "unknown unknown", name
+    assert frequency(project, "lib.convert_scores").startswith("setup")
+
+
+def test_what_runs_without_gradients_serves_in_a_training_folder_too(link: Any) -> None:
+    source = """
+        import torch
+
+        def evaluate(model, images):
+            results = []
+            with torch.no_grad():
+                for image in images:
+                    results.append(model(image))
+            return results
+
+        def loop(model, images):
+            for image in images:
+                model(image)
+        """
+    project = link({"pkg/__init__.py": "", "pkg/training/__init__.py": "", "pkg/training/zero.py": source})
+    assert frequency(project, "pkg.training.zero.evaluate") == "request assumed"
+    assert frequency(project, "pkg.training.zero.loop") == "unknown unknown"
+
+
 @pytest.mark.parametrize("caller", ["tests/test_model.py", "benchmarks/speed.py", "train.py"])
 def test_callers_that_do_not_heat(link: Any, caller: str) -> None:
     project = link(

@@ -37,6 +37,8 @@ def kind(header: str, body: str = "pass") -> LoopKind:
         ("for expert_idx in expert_hit:", LoopKind.EXPERTS),
         ("for expert in range(self.num_experts):", LoopKind.EXPERTS),
         ("for prompt in prompts:", LoopKind.REQUESTS),
+        ("for name in tqdm(classnames):", LoopKind.REQUESTS),
+        ("for time_idx in range(max_out_len):", LoopKind.TOKENS),
         ("for batch in dataloader:", LoopKind.REQUESTS),
         ("for epoch in range(args.num_epochs):", LoopKind.EPOCHS),
         ("for path in glob.glob(pattern):", LoopKind.FILES),
@@ -63,6 +65,8 @@ def test_headers(header: str, expected: LoopKind) -> None:
         ("while True:", "item = self.queue.get()", LoopKind.REQUESTS),
         ("while True:", "line = input('> ')", LoopKind.REQUESTS),
         ("while True:", "self.engine.step()", LoopKind.STEPS),
+        ("while True:", "batch = self.get_next_batch_to_run()", LoopKind.STEPS),
+        ("while True:", "run_batches()", LoopKind.UNKNOWN),
         ("while True:", "x = settings.get('x')", LoopKind.UNKNOWN),
     ],
 )

@@ -76,3 +76,16 @@ def test_regions(source: str, expected: Region) -> None:
 )
 def test_paths(path: str, expected: Region) -> None:
     assert file_regions(path) == expected
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("with torch.no_grad():\n        here()", Region.INFERENCE),
+        ("x = 1\n    with torch.inference_mode():\n        here()\n    return x", Region.INFERENCE),
+        ("for x in y:\n        here()\n    with torch.no_grad():\n        z()", Region.TRAINING),
+        ("here()", Region.TRAINING),
+    ],
+)
+def test_inference_code_in_a_training_folder(body: str, expected: Region) -> None:
+    assert around(f"import torch\ndef f(y):\n    {body}", path="training/zero_shot.py") == expected
