@@ -14,6 +14,7 @@ from awp_lint.rules.fusion.activations import activation
 from awp_lint.rules.fusion.chains import Chain, chains
 from awp_lint.rules.fusion.context import place, replaced_class
 from awp_lint.rules.fusion.norms import norm
+from awp_lint.rules.fusion.residual import residual_norms
 
 _BOOKKEEPING = re.compile(r"len(gth)?s?(_|$)|padding|position|bucket|index|indices|_mask|shape|offset|metadata")
 _LEAST = 7  # launches: fewer save less than a compiled region costs to enter
@@ -35,7 +36,9 @@ class PointwiseChain(Rule):
     summary = "many elementwise kernels run one after the other in hot code"
     what = """
         Seven or more elementwise operations on device tensors in neighbouring statements that hand their results to
-        each other, outside compiled and captured regions, in code that runs for every step, token or layer.
+        each other, outside compiled and captured regions, in code that runs for every step, token or layer. And a
+        residual added by itself right before an RMSNorm of a serving engine (vLLM, SGLang), whose kernel takes the
+        residual as a second argument.
         """
     why = """
         Each operation reads its operands from memory and writes its result back, and is launched by itself; fused, the
@@ -106,7 +109,10 @@ class PointwiseChain(Rule):
 
     def candidates(self, node: ast.AST, view: FunctionView, file: FileView) -> Iterator[Candidate]:
         assert isinstance(node, ast.FunctionDef)
-        if node is not view.node or not _may_hold(view):
+        if node is not view.node:
+            return
+        yield from _residuals(view)
+        if not _may_hold(view):
             return
         longest: Chain | None = None
         for chain in chains(node.body, view):
@@ -141,6 +147,24 @@ class PointwiseChain(Rule):
             why=(*reasons(value, first), *frequency_reason(frequency)),
             mark=MarkKind.FUNCTION if whole else None,
             covers=tuple(longest.operations),
+        )
+
+
+def _residuals(view: FunctionView) -> Iterator[Candidate]:
+    """Residuals that are added right before an engine's norm, which would add them in its own kernel."""
+    for found in residual_norms(view):
+        counted = place(view, found.added)
+        if counted is None:
+            continue
+        frequency, cap = counted
+        norm_name = short(found.norm.func, 40)
+        yield Candidate(
+            node=found.added,
+            message=f"`{short(found.added, 40)}` is a kernel of its own {often(frequency)}, right before `{norm_name}`",
+            action=f"hand the residual on: `{norm_name}({short(found.norm.args[0])}, {found.residual})` adds it itself",
+            confidence=lower(Confidence.MEDIUM, judge(frequency, view.value(found.norm.args[0]), cap=cap)),
+            frequency=frequency,
+            why=(*reasons(view.value(found.added), found.added), *frequency_reason(frequency)),
         )
 
 

@@ -27,6 +27,7 @@ _GROUPS = (
 _LINEAR = re.compile(r"(^|\.)(Linear|ColumnParallelLinear|Linear4bit|Linear8bitLt|LoRACompatibleLinear)$")
 #: Signs of a program that serves its own layers; a library's definitions are fused by others, at load time.
 _OWN = re.compile(r"inference_mode|no_grad\(|\.eval\(\)")
+_PROCESSOR = re.compile(r"Attn\w*Processor")
 _FUSED = re.compile(r"fuse|qkv|merged|packed", re.IGNORECASE)
 
 
@@ -63,7 +64,8 @@ class SplitProjection(Rule):
         - Projections of different inputs (cross-attention), or separated by tensor parallelism, quantisation or
           adapters that need them apart.
         - Definitions of a model library, which loaders and engines fuse: shown at low confidence unless the same file
-          switches gradients off or calls `eval`, as a program that serves its own layers does.
+          switches gradients off or calls `eval`, as a program that serves its own layers does, or gives other attention
+          processors a fused twin and this one none.
         - Code that fuses them on request (`fuse_qkv_projections`): the split branch is a fallback.
         - Large batches and long prefill, where each product fills the device by itself; compiled or captured steps gain
           less.
@@ -142,9 +144,8 @@ class SplitProjection(Rule):
             if not (Level.LAYER in frequency.path and {Level.TOKEN, Level.STEP} & set(frequency.path)):
                 cap = lower(cap, Confidence.LOW)
             linear = [view.value(p.call.func) for p in group]
-            if not all(v.kind is Kind.MODULE and v.cls is not None and _LINEAR.search(v.cls) for v in linear):
-                cap = lower(cap, Confidence.LOW)
-            if _OWN.search(file.text) is None:
+            known = all(v.kind is Kind.MODULE and v.cls is not None and _LINEAR.search(v.cls) for v in linear)
+            if not _left_apart(view, file) and not (known and _OWN.search(file.text) is not None):
                 cap = lower(cap, Confidence.LOW)
             cls = class_node(view, file)
             if cls is not None and any(isinstance(s, ast.FunctionDef) and _FUSED.search(s.name) for s in cls.body):
@@ -162,6 +163,15 @@ class SplitProjection(Rule):
                     Related(view.path, p.call.lineno, f"`{short(p.call.func)}` reads the same input") for p in group[1:]
                 ),
             )
+
+
+def _left_apart(view: FunctionView, file: FileView) -> bool:
+    """An attention processor without a fused twin in a file where others have one: ``FusedXAttnProcessor`` of X."""
+    own = view.qualname.partition(".")[0]
+    if _PROCESSOR.search(own) is None or own.startswith("Fused"):
+        return False
+    twins = {s.name for s in file.tree.body if isinstance(s, ast.ClassDef) and s.name.startswith("Fused")}
+    return any(_PROCESSOR.search(name) for name in twins) and f"Fused{own}" not in twins
 
 
 def _groups(view: FunctionView) -> Iterator[list[_Projection]]:

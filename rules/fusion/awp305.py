@@ -76,6 +76,7 @@ class FullLogits(Rule):
         Unsafe: the product of one row may pick another kernel and round differently. The rewrite slices the head's
         input to `[:, -1:]`, so that `logits[:, -1]` reads the same position.
         """
+    tolerance = 16
     references = (
         "https://huggingface.co/docs/transformers/main/en/model_doc/llama",
         "huggingface/transformers#31292 logits of the last position only, peak memory before and after",
@@ -231,11 +232,20 @@ def _minus_one(node: ast.expr | None) -> bool:
 def _selected(hidden: ast.expr, view: FunctionView) -> bool:
     """Whether the head's input is already a part of the positions, or has no positions."""
     behind = resolve(hidden, view)
-    if any(isinstance(part, ast.Subscript) for part in (hidden, behind)):
+    if any(isinstance(part, ast.Subscript) and not _of_output(part, view) for part in (hidden, behind)):
         return True
     if isinstance(behind, ast.Call) and callee(behind) in _SELECTORS:
         return True
     return view.value(hidden).rank == 2 and number(hidden, view) is None
+
+
+def _of_output(node: ast.Subscript, view: FunctionView) -> bool:
+    """``outputs[0]``: the hidden states among what a model returned, every position of them."""
+    index, outputs = node.slice, node.value
+    if not (isinstance(index, ast.Constant) and index.value == 0 and isinstance(outputs, ast.Name)):
+        return False
+    named = outputs.id.endswith(("outputs", "output"))
+    return (named or not view.value(outputs).is_tensor) and isinstance(resolve(outputs, view), ast.Call)
 
 
 def _whole_forward(call: ast.Call, view: FunctionView) -> bool:

@@ -13,6 +13,7 @@ from awp_lint.rules.base import Candidate, Rule
 from awp_lint.rules.common import frequency_reason, judge, lower, method, often, opaque, reasons, short
 from awp_lint.rules.flow import binding, same
 from awp_lint.rules.fusion.context import place
+from awp_lint.rules.fusion.transposes import transposed_back
 from awp_lint.rules.nodemap import Definition
 
 #: Calls that give the same result when repeated at once.
@@ -32,6 +33,7 @@ class _Copy:
     what: str
     action: str
     apart: bool = False  # the first call stands in another statement
+    kept: bool = False  # to be taken out with others, by hand
 
 
 class RedundantCopy(Rule):
@@ -44,6 +46,7 @@ class RedundantCopy(Rule):
     event = Event.COPY
     mark = MarkKind.STATEMENT
     words = (
+        b".transpose(",
         b".clone(",
         b".contiguous(",
         b".detach(",
@@ -55,13 +58,14 @@ class RedundantCopy(Rule):
         b".cuda(",
     )
     nodes = (ast.Call, ast.BinOp)
-    calls = frozenset({*_IDEMPOTENT, *_JOINING, "copy_"})
+    calls = frozenset({*_IDEMPOTENT, *_JOINING, "copy_", "transpose"})
 
     summary = "a tensor is copied or cast twice where once is enough"
     what = """
         The same call twice (`.float().float()`, `.contiguous().contiguous()`, `.to(x).to(x)`, `.clone().clone()`), in a
         row or in two statements of one block, and a `.clone()` whose only use copies or reads the tensor anyway: as an
-        item of `torch.cat` or `torch.stack`, as the source of `copy_`, as an operand of arithmetic.
+        item of `torch.cat` or `torch.stack`, as the source of `copy_`, as an operand of arithmetic. And a tensor that
+        is transposed, flattened by `reshape` (which copies what is transposed) and whose result is transposed back.
         """
     why = """
         A copy reads and writes the whole tensor and costs a launch; where nothing is copied, the call itself still
@@ -71,6 +75,7 @@ class RedundantCopy(Rule):
         - A cast pair that rounds on purpose (`.half().float()`).
         - `.contiguous()` after `transpose` before `view`; `.detach().clone()`.
         - A clone that is kept, returned or written to.
+        - Transposes around a layer that wants its input that way (convolutions, recurrent layers, attention).
         - `.to(device).to(dtype)`: two different steps, which one call could do; not reported.
         """
     safety = """
@@ -122,7 +127,7 @@ class RedundantCopy(Rule):
 
     def rewrite(self, candidate: Candidate, definition: Definition) -> Fix | None:
         found = candidate.data
-        if not isinstance(found, _Copy):
+        if not isinstance(found, _Copy) or found.kept:
             return None
         inner = method(found.drop)
         assert inner is not None
@@ -161,6 +166,13 @@ def _copies(node: ast.expr, view: FunctionView) -> Iterator[_Copy]:
         yield _Copy(node, name != "clone", f"`{short(node)}` {copies}", f"drop one `.{name}(…)`", line is not None)
         return
     name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+    if name == "transpose":
+        back = transposed_back(node, view)
+        if back is not None:
+            copied, line = back
+            what = f"`{short(node)}` is undone in line {line}, and `{short(copied)}` copies the tensor in between"
+            yield _Copy(node, False, what, "work along the last dimension without transposing", kept=True)
+        return
     parts: list[ast.expr] = []
     if name in _JOINING and node.args and isinstance(node.args[0], ast.List | ast.Tuple):
         parts = node.args[0].elts if view.qualified(node.func) == f"torch.{name}" else []

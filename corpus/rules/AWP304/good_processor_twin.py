@@ -1,0 +1,26 @@
+"""A processor with a fused twin, and cross-attention, whose projections read two inputs."""
+
+import torch
+from torch import nn
+
+
+class Attention(nn.Module):
+    def __init__(self, dim: int):
+        super().__init__()
+        self.to_q = nn.Linear(dim, dim)
+        self.to_k = nn.Linear(dim, dim)
+        self.to_v = nn.Linear(dim, dim)
+
+
+class JointAttnProcessor:
+    def __call__(self, attn: Attention, hidden_states: torch.Tensor) -> torch.Tensor:
+        query = attn.to_q(hidden_states)
+        key = attn.to_k(hidden_states)
+        value = attn.to_v(hidden_states)
+        return nn.functional.scaled_dot_product_attention(query, key, value)
+
+
+class FusedJointAttnProcessor:
+    def __call__(self, attn: Attention, hidden_states: torch.Tensor) -> torch.Tensor:
+        query, key, value = attn.to_qkv(hidden_states).chunk(3, dim=-1)
+        return nn.functional.scaled_dot_product_attention(query, key, value)
