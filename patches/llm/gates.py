@@ -28,6 +28,7 @@ _KEPT_KINDS = (
     "finally",
 )  # fmt: skip
 _NO_REMEDY = ("ast:Lambda", "ast:NamedExpr", "ast:Await", "ast:Yield", "ast:YieldFrom")
+_MODULES = frozenset(("name:torch", "name:F"))  # where a function comes from is no part of what it is given
 _FORBIDDEN = frozenset((
     "eval", "exec", "compile", "__import__", "open", "input", "getattr", "setattr", "delattr", "globals", "locals",
     "vars", "breakpoint", "print",
@@ -102,7 +103,7 @@ def faults(old: Function, new: Function, span: Span, rule: Rule | None, advice: 
     found += _name_faults(old, removed, added, kept, words)
     found += order_faults(goes, comes, kept)
     if not found:
-        found += _shape_faults(removed, added, words, _own_labels(old, span))
+        found += _shape_faults(removed, added, words, _own_labels(old, span), [r for r in subject if r.kind == "If"])
     return list(dict.fromkeys(found))
 
 
@@ -147,6 +148,10 @@ def _walk(found: Iterable[Row]) -> Iterator[ast.AST]:
     for row in found:
         for part in row.parts:
             yield from ast.walk(part)
+
+
+def _parts_of(found: Iterable[Row]) -> list[ast.AST]:
+    return [part for row in found for part in row.parts]
 
 
 def _names(found: Iterable[Row], context: type[ast.expr_context]) -> set[str]:
@@ -282,11 +287,14 @@ Leaves = frozenset[str]
 Shape = tuple[Leaves, ...]
 
 
-def _shape_faults(removed: list[Row], added: list[Row], words: Vocabulary, own: frozenset[str]) -> Iterator[str]:
+def _shape_faults(
+    removed: list[Row], added: list[Row], words: Vocabulary, own: frozenset[str], tests: list[Row]
+) -> Iterator[str]:
     """Operators, calls, subscripts and bindings have to be put together as before.
 
     Each part of a node is known by the names and constants in it, where a variable that the changed rows bind counts as
-    what it was made of: one that the patch introduces may stand only for what it was computed from.
+    what it was made of: one that the patch introduces may stand only for what it was computed from. Where one of
+    ``tests`` (the finding's own `if`) goes, what was bound under it may be made of the test as well.
     """
     ignored = words.added | words.dropped | own
     fresh = _names(added, ast.Store) - _names(removed, ast.Store)
@@ -296,6 +304,10 @@ def _shape_faults(removed: list[Row], added: list[Row], words: Vocabulary, own: 
     for row in removed:
         for label, bound, parts in _shapes(row, ignored):
             before.setdefault(label, []).append(_parts(_without(bound, gone), parts, gone, old_bindings))
+    gone_tests = [row for row in tests if row in removed]
+    test = {f"name:{name}" for name in fresh} | _expanded(
+        frozenset().union(*(_leaves(part, ignored) for part in _parts_of(gone_tests))), old_bindings
+    )
     at_hand = {name.id for name in _walk(removed) if isinstance(name, ast.Name)} | fresh
     at_hand |= {label.removeprefix("call:") for label in words.added if label.startswith("call:")}
     for row in added:
@@ -306,6 +318,12 @@ def _shape_faults(removed: list[Row], added: list[Row], words: Vocabulary, own: 
                 continue  # a new variable, made of what was at hand
             shape = _parts(_without(bound, fresh), parts, fresh, new_bindings)
             if label not in before and label in words.added:
+                continue
+            if (
+                gone_tests
+                and label == "Assign"
+                and any(shape.with_test(known, test) for known in before.get(label, ()))
+            ):
                 continue
             if not any(shape.same(known) for known in before.get(label, ())):
                 yield f"line {row.first} puts `{label.partition(':')[2] or label.lower()}` together in another way"
@@ -318,6 +336,13 @@ class _Parts:
     raw: Shape
     expanded: Shape
     own: tuple[bool, ...]
+
+    def with_test(self, other: _Parts, test: set[str] | Leaves) -> bool:
+        """Whether all parts are the same but for what a test that is gone was made of."""
+        if len(self.raw) != len(other.raw):
+            return False
+        pairs = zip(self.expanded, other.expanded, strict=True)
+        return self.raw[0] == other.raw[0] and all(old <= new <= old | test for new, old in pairs)
 
     def same(self, other: _Parts) -> bool:
         """Whether all parts are the same; where a variable is on one side alone, by what it was made of."""
@@ -426,10 +451,14 @@ def _shapes(row: Row, ignored: frozenset[str]) -> Iterator[tuple[str, Leaves, Sh
 
 def _leaves(node: ast.AST, ignored: frozenset[str]) -> frozenset[str]:
     """Names, constants, attributes, calls and operators in a part, less what the remedy may add or drop."""
-    return frozenset(
-        label
-        for one in ast.walk(node)
-        if (label := _label(one))
-        and label not in ignored
-        and label.split(":")[0] in ("name", "const", "attr", "op", "slice")
-    ) - {f"name:{label.partition(':')[2]}" for label in ignored if label.startswith("call:")}
+    return (
+        frozenset(
+            label
+            for one in ast.walk(node)
+            if (label := _label(one))
+            and label not in ignored
+            and label.split(":")[0] in ("name", "const", "attr", "op", "slice")
+        )
+        - _MODULES
+        - {f"name:{label.partition(':')[2]}" for label in ignored if label.startswith("call:")}
+    )

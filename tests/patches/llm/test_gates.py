@@ -210,3 +210,46 @@ def test_there_are_thirty_kinds_at_least() -> None:
 
 def test_nothing_changed_is_no_fault_of_form() -> None:
     assert refused(textwrap.dedent(FUNCTION)) == []
+
+
+GUARDED = """\
+@torch.inference_mode()
+def restore(self, latents, steps, limit):
+    for _ in range(steps):
+        latents = self.model(latents)
+        if (latents.abs() > limit).any():
+            latents = latents.clamp(-limit, limit)
+    return latents
+"""
+SELECTED = """\
+@torch.inference_mode()
+def restore(self, latents, steps, limit):
+    for _ in range(steps):
+        latents = self.model(latents)
+        outside = (latents.abs() > limit).any()
+        latents = torch.where(outside, latents.clamp(-limit, limit), latents)
+    return latents
+"""
+ADVICE = "select with `torch.where`, or decide it once outside the hot path"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "passes"),
+    [
+        ("", "", True),
+        ("latents.clamp(-limit, limit), latents)", "latents.clamp(-limit, -limit), latents)", False),
+        ("latents.clamp(-limit, limit), latents)", "latents.clamp(limit), latents)", False),
+        ("latents.clamp(-limit, limit), latents)", "self.model(latents), latents)", False),
+        ("(latents.abs() > limit)", "(latents > limit)", False),
+        ("(latents.abs() > limit)", "(latents.abs() < limit)", False),
+        ("latents = torch.where(outside", "limit = torch.where(outside", False),
+        ("        latents = self.model(latents)\n", "", False),
+        ("(outside, latents.clamp(-limit, limit), latents)", "(outside, latents, latents)", False),
+    ],
+)
+def test_a_branch_that_becomes_a_choice_on_the_device(old: str, new: str, passes: bool) -> None:
+    span = span_of("(latents.abs() > limit).any()", GUARDED)
+    changed_ = SELECTED.replace(old, new, 1) if old else SELECTED
+    assert old in SELECTED
+    found = faults(function(GUARDED), function(changed_), span, rule("AWP102"), ADVICE)
+    assert (found == []) is passes, found
