@@ -24,8 +24,12 @@ def run(options: argparse.Namespace, command: Sequence[str] | None) -> int:
         return _language_server()
     if options.explain is not None:
         return _explain(options.explain)
+    if options.explain_metric is not None:
+        return _explain_metric(options.explain_metric)
     if options.list_rules:
         return _list_rules(options.format)
+    if options.from_report is not None:
+        return lint.show_report(options)
     settings = settings_of(options)
     _check_selection(settings)
     if options.show_settings:
@@ -98,6 +102,23 @@ def _explain(name: str) -> int:
             _print_markdown(explain(rule))
             return EXIT_CLEAN
     raise UsageError(f"no rule is called {name!r}; see awp-lint --list-rules")
+
+
+def _explain_metric(name: str) -> int:
+    from awp_lint.detector.reporting import metrics
+
+    if not name:
+        for metric in metrics.METRICS.values():
+            healthy = f"healthy: {metric.healthy}" if metric.healthy else ""
+            print(f"{metric.name:<25} {metric.title:<42} {healthy}".rstrip())
+        return EXIT_CLEAN
+    found = metrics.find(name)
+    if found is None:
+        near = metrics.near(name)
+        hint = f"; near to it: {', '.join(near)}" if near else "; --explain-metric alone lists all"
+        raise UsageError(f"no number is called {name!r}{hint}")
+    print("\n".join(metrics.explain(found)))
+    return EXIT_CLEAN
 
 
 def _print_markdown(text: str) -> None:

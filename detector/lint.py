@@ -417,10 +417,10 @@ def _write_patches(
 
 
 def _with_diffs(findings: Iterable[Finding], read: _Sources, problems: list[Problem]) -> Iterator[Finding]:
-    from awp_lint.patches.plan import with_diff, without_edits
+    from awp_lint.patches.plan import is_rendered, with_diff, without_edits
 
     for finding in findings:
-        if finding.fix is None or not finding.fix.edits:
+        if finding.fix is None or not finding.fix.edits or is_rendered(finding):
             yield finding
             continue
         try:
@@ -503,7 +503,7 @@ def _emit(options: argparse.Namespace, report: Report, to_stderr: bool) -> None:
     from awp_lint.detector.reporting.terminal import plain, use_color, write
 
     if options.format != "text":
-        rendered = _machine_format(options.format, report)
+        rendered = _page(options, report) if options.format == "html" else _machine_format(options.format, report)
         if options.output:
             _write_file(options.output, rendered)
         else:
@@ -517,6 +517,31 @@ def _emit(options: argparse.Namespace, report: Report, to_stderr: bool) -> None:
         return
     stream = sys.stderr if to_stderr else sys.stdout
     write(lines, stream, use_color(stream, options.color))
+
+
+def _page(options: argparse.Namespace, report: Report) -> str:
+    from awp_lint.detector.reporting import json_report
+
+    return _rendered_page(options, json_report.as_dict(report))
+
+
+def _rendered_page(options: argparse.Namespace, data: dict[str, Any]) -> str:
+    from awp_lint.detector.reporting.html import page
+
+    other = page.load(options.compare) if options.compare is not None else None
+    return page.render(data, page.reader(), other, Path(options.compare or "").name)
+
+
+def show_report(options: argparse.Namespace) -> int:
+    """The page of a JSON report that was kept, with what its sources look like now."""
+    from awp_lint.detector.reporting.html import page
+
+    rendered = _rendered_page(options, page.load(options.from_report))
+    if options.output:
+        _write_file(options.output, rendered)
+    else:
+        sys.stdout.write(rendered)
+    return EXIT_CLEAN
 
 
 def _machine_format(name: str, report: Report) -> str:

@@ -15,7 +15,7 @@ from awp_lint import __version__
 from awp_lint.detector.config import DEVICES, parse_version
 from awp_lint.detector.errors import UsageError
 
-FORMATS = ("text", "json", "sarif", "github", "gitlab", "junit", "markdown")
+FORMATS = ("text", "json", "sarif", "github", "gitlab", "junit", "markdown", "html")
 
 
 class _Parser(argparse.ArgumentParser):
@@ -147,6 +147,12 @@ def build_parser() -> argparse.ArgumentParser:
     report = parser.add_argument_group("report")
     report.add_argument("--format", choices=FORMATS, default="text", help="default: text")
     report.add_argument("--output", metavar="FILE", help="where the report goes (default: standard output)")
+    report.add_argument(
+        "--compare", metavar="FILE", help="with --format html: set against the JSON report of an earlier run"
+    )
+    report.add_argument(
+        "--from-report", metavar="FILE", help="with --format html: a page from a JSON report; nothing is scanned or run"
+    )
     report.add_argument("--statistics", action="store_true", help="counts by rule instead of the findings")
     report.add_argument("--color", choices=("auto", "always", "never"), default="auto")
     report.add_argument("--quiet", action="store_true", help="no messages, only the report")
@@ -237,6 +243,9 @@ def build_parser() -> argparse.ArgumentParser:
 
     info = parser.add_argument_group("help")
     info.add_argument("--explain", metavar="ID", help="the page of one rule")
+    info.add_argument(
+        "--explain-metric", nargs="?", const="", metavar="NAME", help="what a number of the report means (alone: all)"
+    )
     info.add_argument("--explain-finding", metavar="FILE:LINE", help="the full reasoning behind the findings at a line")
     info.add_argument("--list-rules", action="store_true", help="every rule (with --format json: as JSON)")
     info.add_argument("--show-files", action="store_true", help="the files that would be scanned")
@@ -252,6 +261,13 @@ def check_combinations(options: argparse.Namespace, command: Sequence[str] | Non
         raise UsageError(
             f"with --profile standard output belongs to the program: give --output FILE with --format {options.format}"
         )
+    for name in ("compare", "from_report"):
+        if getattr(options, name) is not None and options.format != "html":
+            raise UsageError(f"--{name.replace('_', '-')} goes with --format html")
+    if options.from_report is not None and (command is not None or options.attach is not None or options.paths):
+        raise UsageError("--from-report shows a report that was kept: without paths, --profile and --attach")
+    if options.format == "html" and options.statistics:
+        raise UsageError("--statistics counts for a terminal: without --format html")
     if options.watch and (command is not None or options.fix or options.diff or options.output is not None):
         raise UsageError("--watch reports on the terminal: without --profile, --fix, --diff and --output")
     if not options.llm:

@@ -10,6 +10,7 @@ import numpy as np
 from awp_lint.detector.profiling import units
 from awp_lint.detector.profiling.costs import Costs
 from awp_lint.detector.profiling.idle import CAUSES
+from awp_lint.detector.profiling.roots import ROOTS
 from awp_lint.detector.profiling.session import ProcessSession, Session, Window, WindowKind
 from awp_lint.detector.profiling.timeline import Floats
 
@@ -79,16 +80,6 @@ def _causes(idle_ms: Floats) -> dict[str, float]:
     return {name: float(value) / whole for name, value in zip(CAUSES, total, strict=True)} if whole else {}
 
 
-_ROOTS = {
-    "sync": "runtime",
-    "launch": "runtime",
-    "host": "runtime",
-    "device": "runtime",
-    "copy": "memory",
-    "communication": "communication",
-}
-
-
 def root_cause(
     gap_ratio: float, memcpy_share: float, causes: Mapping[str, float], telemetry: Mapping[str, Any] | None
 ) -> str | None:
@@ -103,7 +94,7 @@ def root_cause(
     if gap_ratio >= IDLE and causes:
         roots: dict[str, float] = {}
         for cause, share in causes.items():
-            roots[_ROOTS[cause]] = roots.get(_ROOTS[cause], 0.0) + share
+            roots[ROOTS[cause]] = roots.get(ROOTS[cause], 0.0) + share
         return max(roots, key=lambda root: roots[root])
     if memcpy_share >= TRANSFERS:
         return "memory"
