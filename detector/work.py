@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import fnmatch
 import gc
 import hashlib
 import pickle
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -282,11 +283,13 @@ def look_at(file: ReadFile, ask: Callable[[Question], Any], world: World) -> Out
             project=project,
         )
         run = run_rules(view, world.chosen.on(path), world.settings.confidence, vocabulary)
+        findings = (*run.findings, *run.suppressed)
+        if notebook is None:
+            findings = tuple(_with_diffs(findings, view))
         view.release()
     except (SourceError, RecursionError, MemoryError) as error:
         message = str(error) if isinstance(error, SourceError) else "nested too deeply to be analysed"
         return Outcome((), (Problem(path, message, fatal=file.found.named),), (), units, world.world)
-    findings = (*run.findings, *run.suppressed)
     if notebook is not None:
         findings = tuple(_in_cell(finding, notebook) for finding in findings)
     mentioned = {frame.path for finding in findings for frame in finding.chain}
@@ -332,6 +335,20 @@ def _in_cell(finding: Finding, notebook: Notebook) -> Finding:
     fix = None if finding.fix is None else replace(finding.fix, edits=(), imports=())
     span = replace(finding.span, line=first.line, end_line=last.line if last.cell == first.cell else first.line)
     return replace(finding, span=span, cell=first.cell, mark=None, fix=fix)
+
+
+def _with_diffs(findings: Iterable[Finding], view: FileModel) -> Iterator[Finding]:
+    """The findings with the diffs of their fixes, for every scan that the cache answers. One that cannot be made is
+    left to the report, which says so."""
+    source: Source | None = None
+    for finding in findings:
+        if finding.fix is not None and finding.fix.edits and not finding.fix.others:
+            from awp_lint.patches.plan import with_diff
+
+            source = source or Source(view.path, view.text)
+            with contextlib.suppress(ValueError, SyntaxError):
+                finding = with_diff(finding, source, tree=view.tree)
+        yield finding
 
 
 def _units(file: ReadFile, facts: FileFacts, project: Asking) -> Iterable[Unit]:

@@ -100,16 +100,22 @@ class _Share:
     change: FileChange
 
 
-def _render(source: Source, shares: Sequence[_Share], postponed: Sequence[Finding], shown: bool = False) -> FilePatch:
+def _render(
+    source: Source,
+    shares: Sequence[_Share],
+    postponed: Sequence[Finding],
+    shown: bool = False,
+    tree: ast.Module | None = None,
+) -> FilePatch:
     """``shown``: the patch is not written. Then the statement that it changes is looked at first, since parsing whole
-    files for every finding would take half a minute of a scan that the cache answers."""
+    files for every finding would cost a good part of a scan. ``tree`` is the source's, where it is known."""
     edits = [edit for share in shares for edit in share.change.edits]
     needed = [one for share in shares for one in share.change.imports]
-    imports = import_edits(source, ast.parse(source.text), needed) if needed else ()
+    imports = import_edits(source, tree or ast.parse(source.text), needed) if needed else ()
     after = splice(source.text, (*edits, *imports))
     applied = tuple(share.finding for share in shares)
     try:
-        if not (shown and not imports and _statement_parses(source, edits, after)):
+        if not (shown and _statement_parses(source, edits)):
             ast.parse(after)
     except SyntaxError as error:
         rules = ", ".join(sorted({f.rule for f in applied}))
@@ -122,18 +128,23 @@ def _render(source: Source, shares: Sequence[_Share], postponed: Sequence[Findin
     return FilePatch(source, after, applied, tuple(postponed), unified_diff(source.path, source.text, after, label))
 
 
-def _statement_parses(source: Source, edits: Sequence[Edit], after: str) -> bool:
-    """Whether the top-level statement around the edits is valid in the new text; False also where that is unclear."""
+def _statement_parses(source: Source, edits: Sequence[Edit]) -> bool:
+    """Whether the top-level statement around the edits is valid once they are made; False also where that is unclear.
+
+    Imports, which are lines of their own, change nothing about it."""
     if not edits:
         return False
     first, last = _lines_of(source, edits)
-    lines, changed = source.text.splitlines(), after.splitlines()
-    begin = next((n for n in range(min(first, len(lines)) - 1, -1, -1) if _begins(lines[n])), None)
+    starts = [*source.line_starts, len(source.text)]
+    count = len(source.line_starts)
+    begin = next((n for n in range(first - 1, -1, -1) if _begins(source.text[starts[n] : starts[n] + 8])), None)
     if begin is None:
         return False
-    end = next((n for n in range(last, len(lines)) if _begins(lines[n])), len(lines))
+    end = next((n for n in range(last, count) if _begins(source.text[starts[n] : starts[n] + 8])), count)
+    offset = starts[begin]
+    moved = [Edit(edit.start - offset, edit.end - offset, edit.replacement) for edit in edits]
     try:
-        ast.parse("\n".join(changed[begin : len(changed) - (len(lines) - end)]))
+        ast.parse(splice(source.text[offset : starts[end]], moved))
     except (SyntaxError, ValueError):
         return False
     return True
@@ -152,17 +163,30 @@ def _creation(change: FileChange, finding: Finding) -> FilePatch:
     return FilePatch(Source(change.path, ""), change.created, (finding,), (), diff, created=True)
 
 
-def with_diff(finding: Finding, source: Source, read: Callable[[str], Source] | None = None) -> Finding:
-    """The finding with its own fix rendered as a diff of all its files; by default the others are read from disk."""
+def is_rendered(finding: Finding) -> bool:
+    """Whether the finding has its diff already, with nothing to add that a run told."""
+    return finding.fix is not None and bool(finding.fix.diff) and finding.evidence is None
+
+
+def with_diff(
+    finding: Finding,
+    source: Source,
+    read: Callable[[str], Source] | None = None,
+    tree: ast.Module | None = None,
+) -> Finding:
+    """The finding with its own fix rendered as a diff of all its files; by default the others are read from disk.
+
+    ``tree`` is the source's, where it is known; it need not hold the bodies of functions.
+    """
     fix = finding.fix
-    if fix is None or not fix.edits:
+    if fix is None or not fix.edits or is_rendered(finding):
         return finding
     others = read or _from_disk
 
     def chosen(path: str) -> Source:
         return source if path == finding.path else others(path)
 
-    diff = "".join(patch.diff for patch in _plan([finding], chosen, shown=True))
+    diff = "".join(patch.diff for patch in _plan([finding], chosen, shown=True, tree=tree))
     return dataclasses.replace(finding, fix=dataclasses.replace(fix, diff=diff))
 
 
@@ -184,7 +208,9 @@ def plan_files(
     return _plan([f for f in findings if wanted(f, unsafe, only)], read)
 
 
-def _plan(findings: Sequence[Finding], read: Callable[[str], Source], shown: bool = False) -> list[FilePatch]:
+def _plan(
+    findings: Sequence[Finding], read: Callable[[str], Source], shown: bool = False, tree: ast.Module | None = None
+) -> list[FilePatch]:
     shares: dict[str, list[_Share]] = {}
     postponed: dict[str, list[Finding]] = {}
     created: dict[str, FilePatch] = {}
@@ -202,5 +228,9 @@ def _plan(findings: Sequence[Finding], read: Callable[[str], Source], shown: boo
                 created.setdefault(part.path, _creation(part, finding))
             else:
                 shares.setdefault(part.path, []).append(_Share(finding, part))
-    done = [_render(read(path), group, postponed.get(path, ()), shown) for path, group in shares.items() if group]
+    done = [
+        _render(read(path), group, postponed.get(path, ()), shown, tree if path == findings[0].path else None)
+        for path, group in shares.items()
+        if group
+    ]
     return [*created.values(), *done]
