@@ -53,7 +53,8 @@ class Rule:
     one; ``over`` names the rules whose findings on the same place it absorbs. ``anywhere``: it finds something in
     set-up code too, or is surer than low where nothing is known of the frequency; other rules are not asked there.
     ``calls``: of ``ast.Call`` nodes it is asked about those alone whose last name (``item`` of ``x.item()``, what was
-    imported where it got another name) is one of these; None for all of them.
+    imported where it got another name) is one of these; None for all of them. ``tolerance``: by how much results of
+    rewritten code may differ, in units in the last place of a result's largest value; 0 for the same bits.
     """
 
     id: ClassVar[str]
@@ -74,6 +75,7 @@ class Rule:
     why: ClassVar[str]
     fine: ClassVar[str]
     safety: ClassVar[str]
+    tolerance: ClassVar[int] = 0
     references: ClassVar[tuple[str, ...]]
     bad: ClassVar[str]
     good: ClassVar[str]

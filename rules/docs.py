@@ -54,11 +54,20 @@ def explain(rule: Rule) -> str:
         f"## Why it costs\n\n{_text(rule.why)}",
         f"## Example\n\n```python\n{_code(rule.bad)}\n```\n\nUse instead:\n\n```python\n{_code(rule.good)}\n```",
         f"## When it is right as it is\n\n{_text(rule.fine)}",
-        f"## Fix\n\n{_text(rule.safety)}",
+        f"## Fix\n\n{_text(rule.safety)}{_tolerance(rule)}",
         f"## Confirmed by\n\n{confirmed}",
         "## References\n\n" + "\n".join(f"- {_link(reference)}" for reference in rule.references),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def _tolerance(rule: Rule) -> str:
+    """By how much results may differ, where the rule has a rewrite that is run."""
+    if not rule.rewrites():
+        return ""
+    if not rule.tolerance:
+        return "\n\nTolerance: none. Values are the same bit for bit."
+    return f"\n\nTolerance: {rule.tolerance} units in the last place of a result's largest value, in the result's type."
 
 
 def index() -> str:

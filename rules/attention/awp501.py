@@ -56,9 +56,10 @@ class ManualAttention(Rule):
     safety = """
         Unsafe (numerics), and only where scale, mask, casts and dropout are understood, the weights are used for
         nothing else and the statements follow each other; otherwise a recommendation. A softmax in fp32 becomes the
-        kernel's own fp32 accumulation. Rows in which everything is masked may differ. An additive mask must have the
-        queries' type.
+        kernel's own fp32 accumulation. Rows in which everything is masked may differ, and a NaN in a masked place may
+        no longer spread. An additive mask must have the queries' type.
         """
+    tolerance = 16
     references = (
         "https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.scaled_dot_product_attention.html",
         "huggingface/transformers#30390 before and after figures for such a swap",

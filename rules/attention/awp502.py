@@ -59,6 +59,7 @@ class EagerAttention(Rule):
         Unsafe: `attn_implementation="eager"` becomes `"sdpa"`. Numbers differ in the last bits, and the weights are no
         longer returned. Other switches get a recommendation.
         """
+    tolerance = 16
     references = (
         "https://huggingface.co/docs/transformers/attention_interface",
         "https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.scaled_dot_product_attention.html",

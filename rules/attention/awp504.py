@@ -57,8 +57,9 @@ class ExplicitCausalMask(Rule):
     safety = """
         Unsafe: a boolean `tril`, an inverted boolean `triu` and `-inf` above the diagonal become `is_causal=True`.
         Queries and keys must be equally long, since the fused call aligns the triangle at the top left; numbers may
-        differ in the last bits. Other masks get a recommendation.
+        differ in the last bits, and a NaN in a masked place no longer spreads. Other masks get a recommendation.
         """
+    tolerance = 16
     references = (
         "https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.scaled_dot_product_attention.html",
         "https://docs.pytorch.org/docs/stable/generated/torch.nn.attention.bias.CausalBias.html",

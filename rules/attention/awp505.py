@@ -55,6 +55,7 @@ class AttentionWeightsReturned(Rule):
     safety = """
         Unsafe (structure): `need_weights=False` makes the second result `None`.
         """
+    tolerance = 16
     references = (
         "https://docs.pytorch.org/docs/stable/generated/torch.nn.MultiheadAttention.html",
         "https://huggingface.co/docs/transformers/main_classes/output",

@@ -47,6 +47,7 @@ class CacheOff(Rule):
         Unsafe: the argument becomes `use_cache=True`. The cache needs memory for every layer, head and token, and
         numbers may differ in the last bits.
         """
+    tolerance = 16
     references = (
         "https://huggingface.co/docs/transformers/kv_cache",
         "https://huggingface.co/docs/transformers/main_classes/text_generation",

@@ -65,6 +65,7 @@ class UnmergedLora(Rule):
     safety = """
         Unsafe: sums are rounded in another order, and the base weights are gone afterwards.
         """
+    tolerance = 16
     references = (
         "https://huggingface.co/docs/peft/package_reference/lora",
         "https://huggingface.co/docs/diffusers/tutorials/using_peft_for_inference",

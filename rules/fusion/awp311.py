@@ -55,6 +55,7 @@ class ChannelsFirstConv(Rule):
         Unsafe: strides change, which code that calls `.view` on activations can notice. The inputs should be converted
         as well (`images.to(memory_format=torch.channels_last)`), else the first layer does it.
         """
+    tolerance = 16
     references = ("https://docs.pytorch.org/tutorials/intermediate/memory_format_tutorial.html",)
     bad = """
         import torch

@@ -64,6 +64,7 @@ class Float64OnDevice(Rule):
         Unsafe: float32 in the place of float64 rounds earlier. The rewrite changes the named type; for NumPy data it is
         a recommendation.
         """
+    tolerance = 64
     references = (
         "https://docs.nvidia.com/cuda/cuda-c-programming-guide/index.html#arithmetic-instructions",
         "https://docs.pytorch.org/docs/stable/tensor_attributes.html#type-promotion-doc",

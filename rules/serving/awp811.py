@@ -9,7 +9,7 @@ from awp_lint.detector.finding import Confidence, Effect, Event, Fix, RootCause,
 from awp_lint.detector.semantics.view import FileView, FunctionView, Region
 from awp_lint.rules.base import Candidate, Rule
 from awp_lint.rules.common import ancestors, argument, callee, short
-from awp_lint.rules.edits import drop
+from awp_lint.rules.edits import remove
 from awp_lint.rules.nodemap import Definition
 from awp_lint.rules.serving.enginerule import reason_given
 from awp_lint.rules.serving.environment import DEBUG, MINOR, debug_switch
@@ -107,7 +107,7 @@ class DebugSwitches(Rule):
         whole = statement is candidate.node or (isinstance(statement, ast.Expr) and statement.value is candidate.node)
         if not whole or block is None:
             return None
-        edit = drop(statement, definition)
+        edit = remove(statement, definition)
         if edit is None:
             return None
         return Fix(

@@ -1,0 +1,330 @@
+"""Snippets of hot code of the kinds that rules rewrite: each defines ``run``, which uses it."""
+
+from __future__ import annotations
+
+LOOP = """
+import torch
+
+class Pipeline:
+    @torch.no_grad()
+    def __call__(self, latents: torch.Tensor, timesteps: torch.Tensor):
+        seen = []
+        for i, t in enumerate(timesteps):
+            if t.item() > 0.5:
+                latents = latents * t
+            seen.append(float(t))
+        return latents, seen
+
+def run(latents, timesteps):
+    return Pipeline()(latents.clone(), timesteps)
+"""
+
+GRID = """
+import torch
+from torch import nn
+
+class Tower(nn.Module):
+    def rot_pos_emb(self, grid_thw: torch.Tensor) -> torch.Tensor:
+        pos_ids = []
+        for t, h, w in grid_thw:
+            rows = torch.arange(h).unsqueeze(1).expand(-1, w)
+            pos_ids.append(rows.flatten().repeat(t, 1).flatten())
+        return torch.cat(pos_ids)
+
+    def forward(self, hidden_states: torch.Tensor, grid_thw: torch.Tensor) -> torch.Tensor:
+        return self.rot_pos_emb(grid_thw)
+
+def run(grid):
+    return Tower()(torch.zeros(1), grid)
+"""
+
+ROW = """
+import torch
+from torch import nn
+
+class Tower(nn.Module):
+    def __init__(self, blocks):
+        super().__init__()
+        self.blocks = blocks
+
+    def forward(self, hidden_states: torch.Tensor, grid_thw: torch.Tensor):
+        sizes = []
+        for block in self.blocks:
+            grid_thw = grid_thw + block
+            t, h, w = grid_thw[0].item(), grid_thw[1].item(), grid_thw[-1].item()
+            sizes.append((t, h * w))
+        return sizes
+
+def run(grid):
+    return Tower([1, 2])(torch.zeros(1), grid)
+"""
+
+INDEX = """
+import torch
+
+class Scheduler:
+    def __init__(self, timesteps: torch.Tensor):
+        self.timesteps = timesteps.to("cpu" if True else "cuda")
+
+class Pipeline:
+    @torch.no_grad()
+    def __call__(self, latents: torch.Tensor, timesteps: torch.Tensor):
+        found = []
+        for t in timesteps.cpu().tolist():
+            indices = (timesteps == t).nonzero()
+            position = 1 if len(indices) > 1 else 0
+            found.append(indices[position].item())
+        return found
+
+def run(timesteps):
+    return Pipeline()(timesteps, timesteps)
+"""
+
+SELECT = """
+import torch
+from torch import nn
+
+class Decoder(nn.Module):
+    def __init__(self, layers):
+        super().__init__()
+        self.layers = layers
+
+    def forward(self, hidden_states: torch.Tensor, attention_mask: torch.Tensor) -> torch.Tensor:
+        for layer in self.layers:
+            before = hidden_states.abs().sum()
+            after = hidden_states.square().sum()
+            if after > before:
+                limited = hidden_states / 2
+                hidden_states = limited * 0.5 + hidden_states * 0.25
+            if not torch.isfinite(hidden_states).all():
+                hidden_states = torch.nan_to_num(hidden_states)
+            hidden_states = hidden_states + 1 if (attention_mask == 0).any() else hidden_states - 1
+        return hidden_states
+
+def run(hidden_states, mask):
+    return Decoder([1, 2, 3])(hidden_states.clone(), mask)
+"""
+
+CHECK = """
+import torch
+
+class Pipeline:
+    @torch.no_grad()
+    def __call__(self, latents: torch.Tensor, timesteps: torch.Tensor):
+        for t in timesteps:
+            latents = latents + t
+            if torch.isnan(latents).any():
+                raise FloatingPointError("not a number")
+        return latents
+
+def run(latents, timesteps):
+    try:
+        return Pipeline()(latents.clone(), timesteps)
+    except FloatingPointError as error:
+        return str(error)
+"""
+
+NESTED = """
+import torch
+
+class Pipeline:
+    @torch.no_grad()
+    def __call__(self, latents: torch.Tensor, timesteps: torch.Tensor):
+        for t in timesteps:
+            for layer in range(3):
+                latents = latents + t * layer
+                if torch.isnan(latents).any():
+                    raise FloatingPointError("inner")
+            if torch.isinf(latents).any():
+                raise FloatingPointError("outer")
+        return latents
+
+def run(latents, timesteps):
+    try:
+        return Pipeline()(latents.clone(), timesteps)
+    except FloatingPointError as error:
+        return "wrong number"
+"""
+
+GUARDED = """
+import torch
+from torch import nn
+
+class Decoder(nn.Module):
+    def __init__(self, layers):
+        super().__init__()
+        self.layers = layers
+
+    def forward(self, hidden_states: torch.Tensor, attention_mask: torch.Tensor) -> torch.Tensor:
+        padded = attention_mask == 0
+        for layer in self.layers:
+            hidden_states = hidden_states * 1.5
+            if padded.any():
+                hidden_states = torch.where(padded, 0.0, hidden_states)
+                hidden_states = hidden_states.masked_fill(padded, -1.0)
+        return hidden_states
+
+def run(hidden_states, mask):
+    return Decoder([1, 2])(hidden_states.clone(), mask)
+"""
+
+PENALTY = """
+import torch
+from torch import nn
+
+class Decoder(nn.Module):
+    def __init__(self, layers):
+        super().__init__()
+        self.layers = layers
+
+    def forward(self, hidden_states: torch.Tensor, attention_mask: torch.Tensor) -> torch.Tensor:
+        seen = attention_mask == 1
+        for layer in self.layers:
+            scores = hidden_states[seen]
+            hidden_states[seen] = torch.where(scores > 0, scores / 1.3, scores * 1.3).to(scores.dtype)
+        return hidden_states
+
+def run(hidden_states, mask):
+    hidden_states = hidden_states.clone()
+    out = Decoder([1, 2])(hidden_states, mask)
+    return out, hidden_states, out is hidden_states
+"""
+
+TOTALS = """
+import torch
+
+class Pipeline:
+    def __init__(self):
+        self.total = 1.5
+
+    @torch.no_grad()
+    def __call__(self, latents: torch.Tensor, timesteps: torch.Tensor):
+        for t in timesteps:
+            latents = latents * 0.9
+            self.total += latents.float().mean().item()
+        return self.total
+
+def run(latents, timesteps):
+    return Pipeline()(latents, timesteps)
+"""
+
+BUILTINS = """
+import torch
+from itertools import groupby
+from torch import nn
+
+class Decoder(nn.Module):
+    def __init__(self, layers):
+        super().__init__()
+        self.layers = layers
+
+    def forward(self, hidden_states: torch.Tensor, ids: torch.Tensor):
+        found = []
+        for layer in self.layers:
+            flags = hidden_states.flatten() > 0.5
+            norms = hidden_states.square().flatten()
+            found.append((any(flags), all(flags), max(norms), min(norms)))
+            letters = ids.flatten()
+            found.append([int(k) for k, _ in groupby(letters)])
+        return found
+
+def run(hidden_states, ids):
+    return Decoder([1])(hidden_states, ids)
+"""
+
+INVARIANT = """
+import torch
+from torch import nn
+
+class Tower(nn.Module):
+    def __init__(self, blocks):
+        super().__init__()
+        self.blocks = blocks
+
+    def forward(self, hidden_states: torch.Tensor, cu_seqlens: torch.Tensor) -> torch.Tensor:
+        for block in self.blocks:
+            longest = (cu_seqlens[1:] - cu_seqlens[:-1]).max().item()
+            bias = (1.0 - hidden_states.new_ones(3) * 0.5) if False else 0.0
+            hidden_states = hidden_states * longest + bias
+        return hidden_states
+
+def run(hidden_states, lengths):
+    return Tower([1, 2])(hidden_states, lengths)
+"""
+
+UPLOADS = """
+import torch
+from torch import nn
+
+class Norms(nn.Module):
+    def __init__(self, layers):
+        super().__init__()
+        self.layers = layers
+
+    def forward(self, hidden_states: torch.Tensor, length: int, factor: float) -> torch.Tensor:
+        for layer in self.layers:
+            scale = torch.tensor([0.5, 1.0, 2.0], device=hidden_states.device)
+            size = torch.tensor(length, device=hidden_states.device)
+            half = torch.tensor([factor], device=hidden_states.device, dtype=hidden_states.dtype)
+            hidden_states = hidden_states * scale.mean() + size + half
+        return hidden_states
+
+def run(hidden_states):
+    return Norms([1, 2])(hidden_states, 7, 0.3)
+"""
+
+TABLE = """
+import torch
+from torch import nn
+
+class Rope(nn.Module):
+    def __init__(self, dim: int):
+        super().__init__()
+        self.freqs = torch.arange(0, dim, 2) / dim
+
+    def forward(self, positions: torch.Tensor) -> torch.Tensor:
+        freqs = self.freqs.to(positions.device, positions.dtype)
+        return torch.outer(positions, freqs)
+
+def run(positions):
+    rope = Rope(8)
+    return rope(positions), rope(positions), rope.freqs.dtype
+"""
+
+LENGTHS = """
+import torch
+from torch import nn
+
+class Transformer(nn.Module):
+    def forward(self, hidden_states: torch.Tensor, attention_mask: torch.Tensor) -> torch.Tensor:
+        batch_size = hidden_states.shape[0]
+        lengths = attention_mask.sum(dim=1)
+        mask = torch.zeros_like(attention_mask)
+        for i in range(batch_size):
+            mask[i, : lengths[i]] = 1
+        return mask
+
+def run(hidden_states, mask):
+    return Transformer()(hidden_states, mask)
+"""
+
+TOPK = """
+import torch
+
+class Generator:
+    def __init__(self, model):
+        self.model = model
+
+    @torch.inference_mode()
+    def generate(self, ids: torch.Tensor, max_new_tokens: int):
+        found = []
+        for _ in range(max_new_tokens):
+            logits = self.model(ids)
+            scores = torch.log_softmax(logits.float().cpu(), dim=-1)
+            values, tokens = scores.topk(3, dim=-1)
+            found.append((values.tolist(), tokens.tolist()))
+        return found
+
+def run(ids):
+    return Generator(lambda x: torch.sin(x.float() * 3.1)).generate(ids, 2)
+"""
