@@ -7,11 +7,12 @@ from collections.abc import Iterator
 
 from awp_lint.detector.finding import Confidence, Event, RootCause
 from awp_lint.detector.semantics.values import Certainty, Value
-from awp_lint.detector.semantics.view import FileView, FunctionView, Region
+from awp_lint.detector.semantics.view import FileView, Frequency, FunctionView, Level, Region
 from awp_lint.rules.base import Candidate, Rule
-from awp_lint.rules.common import IDLE, device_certainty, frequency_reason, lower, often, reasons, short
+from awp_lint.rules.common import IDLE, device_certainty, frequency_reason, lower, often, reasons, short, sureness
 from awp_lint.rules.graphs.compiled import Compiled, compiled_code
 from awp_lint.rules.graphs.hostwork import HostWork, Want, host_work
+from awp_lint.rules.graphs.traced import VERSION_WORDS, version_check
 
 _BREAKS = {
     Want.READ: "keep `{code}` on the device, or read it outside the compiled function",
@@ -35,7 +36,7 @@ class GraphBreak(Rule):
     confidence = Confidence.HIGH
     cost_us = 80.0
     event = Event.HOST
-    words = (b"compile",)
+    words = (b"compile", *VERSION_WORDS)
     nodes = (ast.Call, ast.If, ast.While, ast.IfExp, ast.Subscript)
     over = ("AWP101", "AWP102", "AWP103", "AWP104", "AWP105", "AWP106", "AWP107", "AWP108", "AWP109", "AWP111")
 
@@ -43,12 +44,14 @@ class GraphBreak(Rule):
     what = """
         In a function that `torch.compile` takes in (by decorator, by call, or as a callee in the same file): a read of
         a device value (`.item()`, `int(t)`, `.tolist()`), a branch on one, a boolean-mask index or another result whose
-        size depends on data, `print`, logging, or a clock.
+        size depends on data, `print`, logging, or a clock. And, compiled or not, a comparison of a library's version
+        in code that runs in every layer of a step.
         """
     why = """
         The compiler ends its graph there, Python runs the one statement, and a second graph follows: nothing is fused
         across the gap, every part has guards of its own, and with `mode="reduce-overhead"` each part is a CUDA graph of
-        its own. A read makes the host wait as well.
+        its own. A read makes the host wait as well. A version check is a cached function, which the compiler looks
+        through with a warning and a guard; without a cache it parses strings in every layer.
         """
     fine = """
         - `fullgraph=True`: the compiler itself refuses, so the code is right or known to be wrong.
@@ -91,9 +94,12 @@ class GraphBreak(Rule):
         """
 
     def concerns(self, view: FunctionView, file: FileView) -> bool:
-        return compiled_code(view, file) is not None
+        return compiled_code(view, file) is not None or _in_layers(view)
 
     def candidates(self, node: ast.AST, view: FunctionView, file: FileView) -> Iterator[Candidate]:
+        if isinstance(node, ast.Call) and version_check(node, view):
+            yield from self._version(node, view)
+            return
         one = compiled_code(view, file)
         if one is None or not _may_break(one, file):
             return
@@ -125,6 +131,29 @@ class GraphBreak(Rule):
                     *frequency_reason(frequency),
                 ),
             )
+
+    def _version(self, node: ast.Call, view: FunctionView) -> Iterator[Candidate]:
+        frequency = view.frequency(node)
+        if not _per_layer(frequency) or view.regions(node) & IDLE:
+            return
+        yield Candidate(
+            node=node,
+            message=f"`{short(node)}` compares versions {often(frequency)}, always with the same answer".replace(
+                " ,", ","
+            ),
+            action="keep the answer in a constant of the module",
+            confidence=lower(Confidence.MEDIUM, sureness(view, node, frequency)),
+            frequency=frequency,
+            why=("a compiler guards on the function and warns of its cache", *frequency_reason(frequency)),
+        )
+
+
+def _in_layers(view: FunctionView) -> bool:
+    return _per_layer(view.frequency(view.node))
+
+
+def _per_layer(frequency: Frequency) -> bool:
+    return frequency.known and Level.LAYER in frequency.path and bool({Level.STEP, Level.TOKEN} & set(frequency.path))
 
 
 def _tensor_certainty(work: HostWork) -> Certainty:

@@ -9,9 +9,10 @@ from awp_lint.detector.finding import Confidence, Event, RootCause
 from awp_lint.detector.semantics.values import Certainty, Kind
 from awp_lint.detector.semantics.view import FileView, FunctionView, LoopKind
 from awp_lint.rules.base import Candidate, Rule
-from awp_lint.rules.common import IDLE, frequency_reason, lower, often, short
+from awp_lint.rules.common import IDLE, frequency_reason, hot_frequency, lower, often, short, sureness
 from awp_lint.rules.graphs.compiled import Compiled, compiled_callee, compiled_code, compiled_in
 from awp_lint.rules.graphs.growth import grown_in
+from awp_lint.rules.graphs.traced import is_buffer, replaced_tensor
 
 _LOOPS = (LoopKind.TOKENS, LoopKind.STEPS)
 
@@ -25,25 +26,28 @@ class RecompileTrigger(Rule):
     confidence = Confidence.MEDIUM
     cost_us = 20000.0
     event = Event.HOST
-    words = (b"compile",)
-    nodes = (ast.Call, ast.AugAssign)
+    words = (b"compile", b".to(", b".cuda(", b".float(")
+    nodes = (ast.Call, ast.AugAssign, ast.Assign)
 
     summary = "compiled code is called with values that change at every step, and is compiled or recorded again"
     what = """
         A number on `self` that compiled code of a module counts up (`self.calls += 1`); and, in a loop over tokens or
         steps, a Python number of the loop or a growing tensor handed to a function compiled with `dynamic=False` or in
-        a mode that records CUDA graphs (`reduce-overhead`, `max-autotune`).
+        a mode that records CUDA graphs (`reduce-overhead`, `max-autotune`). And, compiled or not, a tensor that the
+        `forward` of a step's module puts in its own place (`self.freqs = self.freqs.to(x.device)`).
         """
     why = """
         Numbers on a module are constants of the graph, so each call finds its guards broken and compiles again, up to
         the limit of eight; then the function runs uncompiled. `dynamic=False` does the same with sizes and numbers. In
-        the modes that record CUDA graphs each new size or number is a recording of its own.
+        the modes that record CUDA graphs each new size or number is a recording of its own. A plain tensor of a module
+        is guarded by device and type: its replacement compiles again.
         Measured with torch 2.13: a counted attribute compiles at each of 6 calls; a changing `int`, `float` or size in
-        the default mode twice and never again.
+        the default mode twice and never again; a replaced tensor twice.
         """
     fine = """
         - The default mode: the second value makes the compiler treat the number or size as a variable. Shown at low
           confidence, since the two compilations cost seconds all the same.
+        - Buffers, which move with the module and need no replacement; state that the steps hand on in an attribute.
         - `dynamic=True` without graphs, `mark_dynamic` in the file, tensors in the place of numbers.
         """
     safety = """
@@ -87,12 +91,14 @@ class RecompileTrigger(Rule):
         """
 
     def concerns(self, view: FunctionView, file: FileView) -> bool:
-        return bool(compiled_in(file))
+        return bool(compiled_in(file)) or view.qualname.endswith(".forward")
 
     def candidates(self, node: ast.AST, view: FunctionView, file: FileView) -> Iterator[Candidate]:
         if "mark_dynamic" in file.text or "allow_unspec_int_on_nn_module" in file.text:
             return
-        if isinstance(node, ast.AugAssign):
+        if isinstance(node, ast.Assign):
+            found = self._replaced(node, view, file)
+        elif isinstance(node, ast.AugAssign):
             found = self._counter(node, view, file)
         else:
             assert isinstance(node, ast.Call)
@@ -120,6 +126,24 @@ class RecompileTrigger(Rule):
             confidence=lower(self.confidence, _sure(frequency.certainty)),
             frequency=frequency,
             why=(f"compiled by `{one.text()}` (line {one.node.lineno})", *frequency_reason(frequency)),
+        )
+
+    def _replaced(self, node: ast.Assign, view: FunctionView, file: FileView) -> Candidate | None:
+        if not view.qualname.endswith(".forward"):
+            return None
+        name, frequency = replaced_tensor(node, view), hot_frequency(view, node)
+        if name is None or frequency is None or is_buffer(name, view, file):
+            return None
+        return Candidate(
+            node=node,
+            message=f"`{name}` is put in its own place {often(frequency)}: what is compiled of it is compiled again",
+            action=f"use a local variable, or register `{name}` as a buffer (`persistent=False`), which moves along",
+            confidence=lower(self.confidence, sureness(view, node, frequency)),
+            frequency=frequency,
+            why=(
+                f"`{name}` is a plain tensor of the module, on which compiled code guards",
+                *frequency_reason(frequency),
+            ),
         )
 
     def _call(self, node: ast.Call, view: FunctionView, file: FileView) -> Candidate | None:

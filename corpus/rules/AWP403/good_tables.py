@@ -1,0 +1,46 @@
+"""Tables in locals and buffers, moved in set-up, and state that a step hands on."""
+
+import torch
+from torch import nn
+
+
+class Rope(nn.Module):
+    def __init__(self, dim: int):
+        super().__init__()
+        self.freqs = torch.arange(0, dim, 2) / dim
+        self.register_buffer("scale", torch.ones(dim // 2))
+        self.state = torch.zeros(dim // 2)
+
+    def move(self, device: torch.device) -> None:
+        self.freqs = self.freqs.to(device)
+
+    def forward(self, hidden_states: torch.Tensor) -> torch.Tensor:
+        freqs = self.freqs.to(hidden_states.dtype)
+        self.scale = self.scale.to(hidden_states.dtype)
+        self.state = hidden_states.mean(dim=(0, 1))[: freqs.shape[0]]
+        return torch.outer(torch.arange(hidden_states.shape[1], device=hidden_states.device), freqs * self.scale)
+
+
+class Denoiser(nn.Module):
+    def __init__(self, layers: nn.ModuleList, dim: int):
+        super().__init__()
+        self.rope = Rope(dim)
+        self.layers = layers
+
+    def forward(self, hidden_states: torch.Tensor) -> torch.Tensor:
+        table = self.rope(hidden_states)
+        for layer in self.layers:
+            hidden_states = layer(hidden_states, table)
+        return hidden_states
+
+
+class Pipeline:
+    def __init__(self, denoiser: Denoiser):
+        self.denoiser = denoiser
+        denoiser.rope.move(torch.device("cuda"))
+
+    @torch.inference_mode()
+    def __call__(self, latents: torch.Tensor, num_inference_steps: int) -> torch.Tensor:
+        for _ in range(num_inference_steps):
+            latents = latents - 0.1 * self.denoiser(latents)
+        return latents

@@ -1,0 +1,63 @@
+"""What a compiler stumbles over in layers that nothing compiles yet: version checks, tensors a module replaces."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from awp_lint.detector.semantics.values import Kind
+from awp_lint.detector.semantics.view import FileView, FunctionView
+from awp_lint.rules.common import ancestors, callee
+from awp_lint.rules.fusion.context import class_node
+
+#: Functions that compare a library's version, by last name.
+_VERSIONS = re.compile(
+    r"is_\w*version|is_torch_(greater|less)_or_equal\w*|is_\w+_greater_or_equal\w*|compare_versions?"
+)
+_MOVES = frozenset({"to", "cuda", "float", "half", "bfloat16", "type", "type_as", "contiguous"})
+
+VERSION_WORDS = (b"_version", b"_or_equal", b"compare_version", b"version.parse", b"Version(")
+
+
+def version_check(call: ast.Call, view: FunctionView) -> bool:
+    """Whether a call compares the version of an installed library: the answer is the same in every call."""
+    dotted = view.qualified(call.func) or ""
+    if dotted in ("packaging.version.parse", "packaging.version.Version", "pkg_resources.parse_version"):
+        return _innermost_comparison(call, view)
+    if _VERSIONS.fullmatch(callee(call)) is None or isinstance(call.func, ast.Attribute):
+        return False
+    for parent in ancestors(view, call):
+        if isinstance(parent, ast.BoolOp) and any("training" in ast.unparse(part) for part in parent.values):
+            return False
+    given = [*call.args, *(keyword.value for keyword in call.keywords)]
+    return bool(given) and any(isinstance(part, ast.Constant) and isinstance(part.value, str) for part in given)
+
+
+def _innermost_comparison(call: ast.Call, view: FunctionView) -> bool:
+    parent = view.parent(call)
+    return isinstance(parent, ast.Compare) and parent.left is call and bool(call.args)
+
+
+def replaced_tensor(statement: ast.Assign, view: FunctionView) -> str | None:
+    """``self.x`` of ``self.x = self.x.to(device)`` in a module's method: a tensor that is put in its own place."""
+    value = statement.value
+    if len(statement.targets) != 1 or not isinstance(value, ast.Call) or not isinstance(value.func, ast.Attribute):
+        return None
+    target, source = statement.targets[0], value.func.value
+    if value.func.attr not in _MOVES or not isinstance(target, ast.Attribute) or not isinstance(source, ast.Attribute):
+        return None
+    name = ast.unparse(target)
+    if name != ast.unparse(source) or not name.startswith("self.") or name.count(".") != 1:
+        return None
+    return name if view.value(source).kind is Kind.TENSOR and "torch.nn.Module" in view.class_bases else None
+
+
+def is_buffer(name: str, view: FunctionView, file: FileView) -> bool:
+    """Whether the class registers ``self.x`` as a buffer or parameter."""
+    cls = class_node(view, file)
+    for part in ast.walk(cls) if cls is not None else ():
+        if isinstance(part, ast.Call) and callee(part) in ("register_buffer", "register_parameter") and part.args:
+            first = part.args[0]
+            if isinstance(first, ast.Constant) and isinstance(first.value, str) and f"self.{first.value}" == name:
+                return True
+    return False
