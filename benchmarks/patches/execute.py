@@ -199,12 +199,8 @@ def surroundings(device: str) -> Iterator[None]:
         if device == "cpu":
             for name in real:
                 setattr(torch.cuda, name, lambda *given: None)
-        torch.distributed.init_process_group(
-            "gloo" if device == "cpu" else "nccl",
-            store=torch.distributed.HashStore(),
-            rank=0,
-            world_size=1,  # type: ignore[attr-defined]
-        )
+        alone = torch.distributed.HashStore()  # type: ignore[attr-defined]
+        torch.distributed.init_process_group("gloo" if device == "cpu" else "nccl", store=alone, rank=0, world_size=1)
         level = logging.root.manager.disable
         logging.disable(logging.CRITICAL)
         try:
