@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime, timezone
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,8 @@ def profile_object(
     )  # fmt: skip
     profile |= {
         "unit": kind,
+        "command": list(session.command),
+        "started": datetime.fromtimestamp(session.started_ns / 1e9, timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
         "causes": {},
         "telemetry": dict(telemetry) if telemetry is not None else None,
         "overhead": {"marks_pct": None, "trace_pct": None, "tool_s": None},

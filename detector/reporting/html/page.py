@@ -196,7 +196,7 @@ def _used_metrics(shown: Mapping[str, Any]) -> list[Metric]:
         {key: value for key, value in shown.items() if key not in ("timeline", "findings", "css")}, default=str
     )
     template = _asset("page.html.j2")
-    named = set(re.findall(r'"metric": "(\w+)"', text)) | set(re.findall(r'data-m="(\w+)"', template))
+    named = set(re.findall(r'"metric": "(\w+)"', text)) | set(re.findall(r'"(\w+)"', template))
     named |= {one["metric"] for card in shown["findings"]["cards"] for one in card["figures"]} | {"predicted_saving"}
     return [metric for metric in METRICS.values() if metric.name in named]
 

@@ -48,8 +48,22 @@ def headline(data: Data) -> dict[str, Any]:
         gain = f"; mending all would save about {words.ms(joint['ms'])} ({joint['pct']:.0f}\u202f%)" if joint else ""
         sentences.append(f"{count}{gain}.")
     elif shown:
-        sentences.append("No finding costs anything that this run could show.")
-    return {"lead": sentences[0], "more": sentences[1:], "tiles": _tiles(profile), "static": False}
+        sentences.append(_unconfirmed(shown))
+    return {"lead": sentences[0], "more": sentences[1:], "tiles": _tiles(profile, shown), "static": False}
+
+
+def _unconfirmed(shown: Sequence[Data]) -> str:
+    """What a run without a confirmed finding says of its findings."""
+    verdicts = Counter(_verdict(f) for f in shown)
+    cheap = verdicts["present_but_free"] + verdicts["refuted"]
+    parts = []
+    if cheap:
+        parts.append(f"{words.plural(cheap, 'finding')} cost{'s' if cheap == 1 else ''} nothing that matters here")
+    if open_ := verdicts["unattributable"]:
+        parts.append(f"{open_} ran and could not be priced")
+    if unseen := verdicts["not_reached"] + verdicts["reached_outside_windows"]:
+        parts.append(f"{unseen} did not run while anything was measured")
+    return f"No finding is confirmed: {', '.join(parts) or 'none lies in code that ran'}."
 
 
 def _static_headline(data: Data, shown: Sequence[Data]) -> dict[str, Any]:
@@ -73,44 +87,40 @@ def _tile(title: str, value: str, unit: str, under: str, state: str = "", metric
     return {"title": title, "value": value, "unit": unit, "under": under, "state": state, "metric": metric}
 
 
-def _tiles(profile: Data) -> list[dict[str, str]]:
-    unit = profile["unit"]
-    picture = profile.get("picture") or {}
-    times = picture.get("unit_times")
-    tiles = []
-    under = ""
-    if times:
-        under = f"5th to 95th percentile: {words.number(times['p5'])} to {words.number(times['p95'])}"
-    tiles.append(_tile(f"Time of a {unit}", words.number(profile["unit_ms"]), "ms", under, metric="unit_ms"))
-    gap = profile["gap_ratio"]
-    tiles.append(_measured("gap_ratio", gap, words.percent(gap)))
+def _tiles(profile: Data, shown: Sequence[Data]) -> list[dict[str, str]]:
+    unit, times = profile["unit"], (profile.get("picture") or {}).get("unit_times")
+    under = f"90\u202f% between {words.number(times['p5'])} and {words.number(times['p95'])}" if times else ""
+    tiles = [_tile(f"Time of a {unit}", words.number(profile["unit_ms"]), "ms", under, metric="unit_ms")]
     busy = profile["gpu_busy_ms"]
-    if busy is None:
-        tiles.append(_measured("gpu_busy_ms", None, ""))
-    else:
-        under = f"{words.number(profile['kernels'])} kernels, {words.number(profile['launches'])} launches"
-        tiles.append(_tile("Device busy", words.number(busy), "ms", under, metric="gpu_busy_ms"))
-    tiles.append(_measured("memcpy_share", profile["memcpy_share"], words.percent(profile["memcpy_share"])))
-    joint = profile.get("joint_saving")
-    if joint:
-        count = words.plural(len(joint["steps"]), "confirmed finding")
-        tiles.append(_tile("Joint saving", f"{joint['pct']:.0f}", "%", f"{words.ms(joint['ms'])}, {count}, replayed",
-                           metric="joint_saving"))  # fmt: skip
-    else:
-        tiles.append(_tile("Joint saving", "–", "", "nothing could be replayed", metric="joint_saving"))
+    if busy is not None:
+        tiles.append(_measured("gap_ratio", profile["gap_ratio"]))
+        counts = f"{words.number(profile['kernels'])} kernels, {words.number(profile['launches'])} launches"
+        tiles.append(_tile("Device busy", words.number(busy), "ms", counts, metric="gpu_busy_ms"))
+        tiles.append(_measured("memcpy_share", profile["memcpy_share"]))
+        joint = profile.get("joint_saving")
+        if joint:
+            what = f"{words.ms(joint['ms'])}, {words.plural(len(joint['steps']), 'confirmed finding')}, replayed"
+            tiles.append(_tile("Joint saving", f"{joint['pct']:.0f}", "%", what, metric="joint_saving"))
+        else:
+            tiles.append(_tile("Joint saving", "–", "", "nothing could be replayed", metric="joint_saving"))
     for name, title in (("ttft_ms", "Time to first token"), ("tpot_ms", "Time per token")):
         if profile[name] is not None:
             tiles.append(_tile(title, words.number(profile[name]), "ms", "median", metric=name))
+    if busy is None:
+        confirmed = sum(_verdict(f) == "confirmed" for f in shown)
+        fixable = sum(bool(f["fix"] and f["fix"]["diff"]) for f in shown)
+        tiles.append(_tile("Findings", str(len(shown)), "", f"{confirmed} confirmed, {fixable} with a diff"))
+        tiles.append(_tile("On the device", "not measured", "", "no accelerator in this run"))
     return tiles
 
 
-def _measured(name: str, value: float | None, text: str) -> dict[str, str]:
+def _measured(name: str, share: float | None) -> dict[str, str]:
+    """The tile of a share with a threshold."""
     metric = METRICS[name]
-    if value is None:
-        return _tile(metric.title, "not measured", "", "needs device work", metric=name)
-    healthy = metric.is_healthy(value)
-    state = "" if healthy is None else "good" if healthy else "bad"
-    amount, _, unit = text.partition("\u202f")
+    if share is None:
+        return _tile(metric.title, "not measured", "", "", metric=name)
+    amount, _, unit = words.percent(share).partition("\u202f")
+    state = "good" if metric.is_healthy(share) else "bad"
     return _tile(metric.title, amount, unit, f"healthy: {metric.healthy}", state, name)
 
 
@@ -135,19 +145,52 @@ def whole(profile: Data) -> list[dict[str, Any]]:
 def findings(data: Data, read: Reader) -> dict[str, Any]:
     """Cards for the first findings, rows for the rest, and the filter's verdicts with their counts."""
     shown = [f for f in data["findings"] if f["suppressed"] is None]
-    verdicts = Counter(_verdict(f) for f in shown)
+    static = data["profile"] is None
     top = max((_reach(f) for f in shown), default=0.0)
     cards = [_card(f, read, top, place < OPEN_CARDS) for place, f in enumerate(shown[:FULL_CARDS])]
     return {
         "cards": cards,
         "rows": [_row(f) for f in shown[FULL_CARDS:]],
-        "filters": [
-            {"name": name, "words": words.VERDICTS[name][0], "state": words.VERDICTS[name][1], "count": verdicts[name]}
-            for name in words.VERDICTS
-            if verdicts[name]
-        ],
+        "order": _order(shown, static),
+        "filters": _filters(shown, static),
+        "rules": _by_rule(shown),
         "suppressed": sum(f["suppressed"] is not None for f in data["findings"]),
     }
+
+
+def _order(shown: Sequence[Data], static: bool) -> str:
+    """What the order of the findings means."""
+    if not static and any(_reach(f) for f in shown):
+        return (
+            "Dearest first. A saving is what a unit gains without the finding, with its 95\u202f% range: a prediction "
+            "until an A/B run has shown it."
+        )
+    return "Ordered by how often a line runs and what such a line usually costs."
+
+
+def _filters(shown: Sequence[Data], static: bool) -> list[dict[str, Any]]:
+    if static:
+        counts = Counter(f["confidence"] for f in shown)
+        return [
+            {"name": n, "words": f"{n} confidence", "count": counts[n]} for n in ("high", "medium", "low") if counts[n]
+        ]
+    counts = Counter(_verdict(f) for f in shown)
+    return [{"name": n, "words": words.VERDICTS[n][0], "count": counts[n]} for n in words.VERDICTS if counts[n]]
+
+
+def _by_rule(shown: Sequence[Data]) -> list[dict[str, Any]]:
+    """Rules with their counts, most frequent first; empty where a table would say less than the list."""
+    counts = Counter(f["rule"] for f in shown)
+    if len(shown) < 5 or len(counts) < 2:
+        return []
+    first = {f["rule"]: f for f in reversed(shown)}
+    fixable = Counter(f["rule"] for f in shown if f["fix"] and f["fix"]["diff"])
+    most = max(counts.values())
+    return [
+        {"rule": rule, "name": first[rule]["name"], "root": first[rule]["root_cause"], "count": count,
+         "share": count / most, "fixable": fixable[rule]}
+        for rule, count in sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    ]  # fmt: skip
 
 
 def _verdict(finding: Data) -> str:

@@ -75,7 +75,21 @@
     };
     const sign = down === numeric ? -1 : 1;
     body.append(...[...body.rows].sort((a, b) => { const x = value(a), y = value(b); return sign * (x < y ? -1 : x > y ? 1 : 0); }));
+    table.dispatchEvent(new Event("sorted"));
   }));
+
+  const SHOWN = 14;
+  all("table.long").forEach((table) => {
+    const rest = () => [...table.tBodies[0].rows].slice(SHOWN);
+    if (rest().length < 4) return;
+    const button = make("button", "rest", `all ${table.tBodies[0].rows.length} rows`);
+    button.type = "button";
+    const fold = () => [...table.tBodies[0].rows].forEach((row, i) => row.classList.toggle("hide", i >= SHOWN && !button.hidden));
+    button.addEventListener("click", () => { button.hidden = true; fold(); });
+    table.addEventListener("sorted", fold);
+    table.after(button);
+    fold();
+  });
 
   // charts: drawn again when the window or the colours change
   const charts = [];
