@@ -100,6 +100,9 @@ _LAYER_CLASS = re.compile(
 )
 _CAUSAL_CLASS = re.compile(r"\w*(ForCausalLM|ForConditionalGeneration|LMHeadModel|CausalLM)\w*")
 _DENOISER_CLASS = re.compile(r"\w*(UNet|Unet|Transformer[23]D|DiT|ControlNet)\w*")
+#: Attention of serving engines, which its layer holds as a plain object.
+_ATTENTION_CLASS = re.compile(r"\w*(Attention|Attn)\w*(Impl|Backend)\w*")
+_ATTENTION_METHODS = re.compile(r"forward(_(extend|decode|prefill|mha|mqa))?")
 _PROCESSOR_CLASS = re.compile(r"\w*Attn\w*Processor\w*")
 
 #: Public functions and methods that serve a request by their name.
@@ -182,6 +185,8 @@ def convention(function: FunctionFact, class_names: Iterable[str], is_module: bo
         if is_module and _MODULE_METHODS.fullmatch(name):
             return Entry(_module_path(own, shorts), Certainty.ASSUMED)
         if name == "__call__" and _PROCESSOR_CLASS.fullmatch(own):
+            return Entry(_STEP_LAYER, Certainty.ASSUMED)
+        if _ATTENTION_METHODS.fullmatch(name) and uses_torch and _ATTENTION_CLASS.fullmatch(own):
             return Entry(_STEP_LAYER, Certainty.ASSUMED)
         if name == "__call__" and uses_torch and any(_PIPELINE_CLASS.fullmatch(short) for short in shorts):
             return Entry(_REQUEST, Certainty.ASSUMED)

@@ -145,7 +145,7 @@ class SplitProjection(Rule):
                 cap = lower(cap, Confidence.LOW)
             linear = [view.value(p.call.func) for p in group]
             known = all(v.kind is Kind.MODULE and v.cls is not None and _LINEAR.search(v.cls) for v in linear)
-            if not _left_apart(view, file) and not (known and _OWN.search(file.text) is not None):
+            if not (len(group) > 2 and _left_apart(view, file)) and not (known and _OWN.search(file.text) is not None):
                 cap = lower(cap, Confidence.LOW)
             cls = class_node(view, file)
             if cls is not None and any(isinstance(s, ast.FunctionDef) and _FUSED.search(s.name) for s in cls.body):

@@ -14,6 +14,7 @@ from awp_lint.rules.fusion.context import class_node
 _VERSIONS = re.compile(
     r"is_\w*version|is_torch_(greater|less)_or_equal\w*|is_\w+_greater_or_equal\w*|compare_versions?"
 )
+_RARE = re.compile(r"deprecat|warn|is_compiled", re.IGNORECASE)
 _MOVES = frozenset({"to", "cuda", "float", "half", "bfloat16", "type", "type_as", "contiguous"})
 
 VERSION_WORDS = (b"_version", b"_or_equal", b"compare_version", b"version.parse", b"Version(")
@@ -21,16 +22,25 @@ VERSION_WORDS = (b"_version", b"_or_equal", b"compare_version", b"version.parse"
 
 def version_check(call: ast.Call, view: FunctionView) -> bool:
     """Whether a call compares the version of an installed library: the answer is the same in every call."""
+    if _RARE.search(view.qualname) or _behind(call, view):
+        return False
     dotted = view.qualified(call.func) or ""
     if dotted in ("packaging.version.parse", "packaging.version.Version", "pkg_resources.parse_version"):
         return _innermost_comparison(call, view)
     if _VERSIONS.fullmatch(callee(call)) is None or isinstance(call.func, ast.Attribute):
         return False
-    for parent in ancestors(view, call):
-        if isinstance(parent, ast.BoolOp) and any("training" in ast.unparse(part) for part in parent.values):
-            return False
     given = [*call.args, *(keyword.value for keyword in call.keywords)]
     return bool(given) and any(isinstance(part, ast.Constant) and isinstance(part.value, str) for part in given)
+
+
+def _behind(call: ast.Call, view: FunctionView) -> bool:
+    """Whether something before it (a device, a mode) decides if the call runs at all."""
+    child: ast.AST = call
+    for parent in ancestors(view, call):
+        if isinstance(parent, ast.BoolOp) and child is not parent.values[0]:
+            return True
+        child = parent
+    return False
 
 
 def _innermost_comparison(call: ast.Call, view: FunctionView) -> bool:

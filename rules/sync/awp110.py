@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from awp_lint.detector.finding import Event, MarkKind, RootCause
+from awp_lint.detector.finding import Confidence, Event, MarkKind, RootCause
 from awp_lint.detector.semantics.library import lookup
 from awp_lint.detector.semantics.view import FileView, FunctionView
 from awp_lint.rules.base import Candidate, Rule
@@ -14,12 +14,15 @@ from awp_lint.rules.common import (
     callee,
     frequency_reason,
     hot_frequency,
+    lower,
     maybe_device,
     often,
     reasons,
+    served_frequency,
     short,
     sureness,
 )
+from awp_lint.rules.sync.stepindex import lookup_in_loop
 
 #: Calls that wait and that other rules speak of.
 _OTHERS = frozenset({
@@ -52,27 +55,31 @@ class HiddenSyncCall(Rule):
     mark = MarkKind.CALL
     words = (
         b"equal", b"allclose", b"bincount", b"histc", b"one_hot", b"is_nonzero", b"linalg", b"nms", b"pack_padded",
-        b"pad_packed", b"lstsq", b"Categorical", b"Normal", b"Bernoulli", b"Gumbel",
+        b"pad_packed", b"lstsq", b"Categorical", b"Normal", b"Bernoulli", b"Gumbel", b"scheduler",
     )  # fmt: skip
-    nodes = (ast.Call,)
+    nodes = (ast.Call, ast.For)
 
     summary = "a library call waits for the device inside"
     what = """
         Calls that look like plain device work and wait inside: `torch.equal`, `allclose`, `bincount`, `histc` without
         a range, `one_hot` without `num_classes`, checked linear algebra (`inv`, `solve`, `cholesky`, `svd`, …), packing
-        of sequences; a table by torch version, for device tensors in code that runs for every step, token or layer.
+        of sequences; a table by torch version, for device tensors in code that runs for every step, token or layer. And
+        a denoising loop that calls `step` of a diffusers scheduler that was not told its first index, in a file that
+        never calls `set_begin_index`: the scheduler searches its timesteps on the device.
         """
     why = """
         The call returns a Python value, or needs one to size or check its result, so the host waits.
         """
     fine = """
         - With the argument that makes the size known (`num_classes`, `min` and `max`).
-        - Host tensors, set-up, once a request, tests and training.
+        - Host tensors, set-up, once a request, tests and training. The search for the first step runs once a request,
+          in front of everything that follows.
         """
     safety = """
         A recommendation only: the argument or the call that avoids the wait.
         """
     references = (
+        "huggingface/diffusers#9580 schedulers and set_begin_index",
         "https://docs.pytorch.org/docs/stable/generated/torch.equal.html",
         "https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.one_hot.html",
         "https://docs.pytorch.org/docs/stable/generated/torch.linalg.inv_ex.html",
@@ -111,6 +118,9 @@ class HiddenSyncCall(Rule):
         """
 
     def candidates(self, node: ast.AST, view: FunctionView, file: FileView) -> Iterator[Candidate]:
+        if isinstance(node, ast.For):
+            yield from _search(node, view, file)
+            return
         assert isinstance(node, ast.Call)
         name = callee(node)
         if not name or name in _OTHERS:
@@ -140,6 +150,29 @@ class HiddenSyncCall(Rule):
             frequency=frequency,
             why=(f"`{dotted}` waits", *reasons(value, operand), *frequency_reason(frequency)),
         )
+
+
+def _search(loop: ast.For, view: FunctionView, file: FileView) -> Iterator[Candidate]:
+    """The search of a scheduler for its first step."""
+    found = lookup_in_loop(loop, view, file)
+    if found is None:
+        return
+    frequency = served_frequency(view, loop)
+    if frequency is None:
+        return
+    name, step = short(found.scheduler, 40), view.statement(found.step)
+    message = f"the first `{name}.step(...)` searches its timesteps on the device and waits, {often(frequency)}"
+    yield Candidate(
+        node=loop,
+        message=message,
+        action=f"call `{name}.set_begin_index(...)` with the index of the first step before the loop",
+        confidence=lower(sureness(view, loop, frequency), Confidence.MEDIUM),
+        frequency=frequency,
+        why=(f"`{name}` is a {found.cls}, which looks the step up where nothing told it", *frequency_reason(frequency)),
+        mark=MarkKind.STATEMENT,
+        lines=(step, step),
+        covers=(found.step,),
+    )
 
 
 def _met(condition: str | None, call: ast.Call) -> bool:
