@@ -350,5 +350,5 @@
     drawAll();
   });
   if (location.hash.startsWith("#f-")) openFinding(location.hash.slice(3));
-  document.documentElement.dataset.ready = "1";
+  document.documentElement.dataset.ready = String(Math.round(performance.now())); // ms since the page was asked for
 })();
