@@ -22,10 +22,12 @@ from awp_lint.rules.common import (
     lower,
     names_in,
     often,
+    served_frequency,
     short,
     sureness,
 )
 from awp_lint.rules.fusion.context import fused_elsewhere
+from awp_lint.rules.fusion.walks import Walk, module_walk
 
 if TYPE_CHECKING:
     from awp_lint.rules.nodemap import Definition
@@ -62,18 +64,31 @@ class InvariantRecompute(Rule):
     root_cause = RootCause.COMPUTE
     cost_us = 15.0
     event = Event.LAUNCHES
-    words = (b"for ", b"while ", b"rotary", b"rope", b"arange", b"linspace", b"ones(", b"zeros(", b"full(")
+    words = (
+        b"for ",
+        b"while ",
+        b"rotary",
+        b"rope",
+        b"arange",
+        b"linspace",
+        b"ones(",
+        b"zeros(",
+        b"full(",
+        b"modules()",
+    )
     nodes = (ast.Call, ast.BinOp, ast.Compare)
 
     summary = "device work is repeated in every pass although its inputs never change"
     what = """
         In a loop over layers, steps, tokens or rows: tensor operations whose operands the loop never writes (masks,
         tables, scaled copies, broadcast constants). In an attention layer: rotary tables computed from position ids
-        that are the same for all layers, and tables made of sizes and constants alone.
+        that are the same for all layers, and tables made of sizes and constants alone. In served code: walks through
+        all modules of a model (`modules()`) that only count or collect them.
         """
     why = """
         The result is the same in every pass, so all but the first computation are launches, memory traffic and host
-        time for nothing: layers × steps times.
+        time for nothing: layers × steps times. A walk through a model's modules takes a microsecond or more a module,
+        milliseconds for a large model.
         """
     fine = """
         - Anything that depends on the loop variable or on what the loop writes, random numbers, uninitialised memory.
@@ -126,6 +141,10 @@ class InvariantRecompute(Rule):
         assert isinstance(node, ast.expr)
         if isinstance(node, ast.Call) and _ROTARY.search(callee(node)):
             yield from self._rotary(node, view)
+            return
+        walk = module_walk(node, view, file) if isinstance(node, ast.Call) else None
+        if walk is not None:
+            yield from _walked(walk, view)
             return
         loops = view.loops(node)
         if loops:
@@ -232,6 +251,22 @@ class InvariantRecompute(Rule):
             frequency=frequency,
             why=frequency_reason(frequency),
         )
+
+
+def _walked(walk: Walk, view: FunctionView) -> Iterator[Candidate]:
+    """A walk that every request repeats."""
+    frequency = served_frequency(view, walk.call)
+    if frequency is None or not frequency.known:
+        return
+    name = short(walk.module, 40)
+    yield Candidate(
+        node=walk.call,
+        message=f"`{short(walk.call, 40)}` walks through all modules of `{name}` {often(frequency)}",
+        action="do it once where the model is built and keep the result",
+        confidence=lower(Confidence.MEDIUM, sureness(view, walk.call, frequency)),
+        frequency=frequency,
+        why=frequency_reason(frequency),
+    )
 
 
 def _inputs(node: ast.expr) -> str:

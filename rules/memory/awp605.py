@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from awp_lint.detector.finding import Confidence, Event, MarkKind, RootCause
-from awp_lint.detector.semantics.view import FileView, FunctionView, Region
+from awp_lint.detector.semantics.values import Certainty
+from awp_lint.detector.semantics.view import FileView, Frequency, FunctionView, Level, LoopKind, Region
 from awp_lint.rules.base import Candidate, Rule
-from awp_lint.rules.common import callee, frequency_reason, lower, often, served_frequency, short, sureness
+from awp_lint.rules.common import (
+    IDLE,
+    ancestors,
+    callee,
+    frequency_reason,
+    lower,
+    often,
+    served_frequency,
+    short,
+    sureness,
+)
 
+_STEP = re.compile(r"_?train(ing)?_(step|batch|one_step)")
 _FLUSHES = {
     "torch.cuda.empty_cache": "gives all cached memory back and waits for the device",
     "torch.mps.empty_cache": "gives all cached memory back and waits for the device",
@@ -31,19 +44,20 @@ class CacheFlush(Rule):
     words = (b"empty_cache", b"gc.collect", b"ipc_collect", b"import collect")
     nodes = (ast.Call,)
     calls = frozenset({"empty_cache", "collect", "ipc_collect"})
+    anywhere = True
 
     summary = "the allocator's cache is flushed, or the garbage collector run, on a hot path"
     what = """
         `torch.cuda.empty_cache()`, `ipc_collect()` or `gc.collect()` in code that runs for every step, token, layer,
-        item or request.
+        item or request, or unconditionally in every step of a training loop.
         """
     why = """
         The next allocations go to the driver again, which costs hundreds of microseconds each and waits for the device;
         a full collection walks every object of the process, milliseconds in a server.
         """
     fine = """
-        - After a model has been unloaded or offloaded, in error handlers for out-of-memory, in set-up, tests and
-          training.
+        - After a model has been unloaded or offloaded, in error handlers for out-of-memory, in set-up and tests; in
+          training between epochs or behind an option.
         - On purpose against fragmentation: then say so in a suppression, and flush every so many requests only.
         """
     safety = """
@@ -89,11 +103,14 @@ class CacheFlush(Rule):
         if effect is None or view.regions(node) & Region.FALLBACK:
             return
         frequency = served_frequency(view, node)
-        if frequency is None:
+        if frequency is not None:
+            confidence = sureness(view, node, frequency)
+            if not frequency.hot:
+                confidence = lower(confidence, Confidence.LOW)
+        elif effect.startswith("gives") and _every_training_step(node, view):
+            frequency, confidence = Frequency((Level.STEP,), Certainty.ASSUMED), Confidence.MEDIUM
+        else:
             return
-        confidence = sureness(view, node, frequency)
-        if not frequency.hot:
-            confidence = lower(confidence, Confidence.LOW)
         yield Candidate(
             node=node,
             message=f"`{short(node)}` {effect} {often(frequency)}".rstrip(),
@@ -102,3 +119,16 @@ class CacheFlush(Rule):
             frequency=frequency,
             why=frequency_reason(frequency),
         )
+
+
+def _every_training_step(node: ast.Call, view: FunctionView) -> bool:
+    """Whether a flush stands unconditionally in the function of one training step, or in its loop over batches."""
+    if view.regions(node) & IDLE != Region.TRAINING:
+        return False
+    loops = [loop for loop in view.loops(node) if isinstance(loop, ast.For)]
+    for parent in ancestors(view, node):
+        if isinstance(parent, ast.If | ast.Try | ast.ExceptHandler | ast.IfExp | ast.BoolOp):
+            return False
+        if parent in loops and view.loop_kind(parent) in (LoopKind.REQUESTS, LoopKind.BATCH, LoopKind.STEPS):
+            return True
+    return not loops and _STEP.fullmatch(view.qualname.rpartition(".")[2]) is not None
