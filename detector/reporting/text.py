@@ -7,6 +7,7 @@ from typing import Any
 
 from awp_lint.detector.finding import Evidence, Finding, Safety, Verdict, Verification, VerificationVerdict
 from awp_lint.detector.reporting.report import Report, verdict_of
+from awp_lint.detector.reporting.story import story
 from awp_lint.detector.reporting.terminal import Line, line
 from awp_lint.detector.verification.words import words as proof_words
 
@@ -49,6 +50,10 @@ def _lines(report: Report, verbose: bool) -> Iterator[Line]:
         siblings = [f for f in report.findings if f.group is not None and f.group == finding.group and f is not finding]
         brief = verdict_of(finding) in _COLLAPSED and not verbose
         yield from _brief(finding) if brief else _block(finding, siblings)
+    told = story(report)
+    if told:  # at the end, where a terminal shows it
+        yield from told
+        yield line()
     yield from _summary(report)
 
 

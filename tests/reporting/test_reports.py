@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+import json
 
 import jsonschema
 import pytest
@@ -22,7 +23,7 @@ from awp_lint.detector.finding import (
     Verdict,
 )
 from awp_lint.detector.reporting import json_report, text
-from awp_lint.detector.reporting.report import Report
+from awp_lint.detector.reporting.report import Report, as_json
 from awp_lint.detector.reporting.terminal import line, plain, use_color, write
 
 FIX = Fix(
@@ -144,3 +145,12 @@ def test_dependency_findings_do_not_count() -> None:
     assert Report((finding(origin="dependency"),)).counted == 0
     assert Report((finding(evidence=EVIDENCE), finding(9))).counted == 2
     assert Report((finding(evidence=Evidence(Verdict.NOT_REACHED, "")),)).counted == 0
+
+
+def test_indented_json_is_that_of_the_standard_library() -> None:
+    value = {
+        "text": 'a "quoted" \\ line\n\u2028 é \x00', "empty": [[], {}, ""], "numbers": [1, -2.5, 1e300, True, False, None],
+        "nested": {"list": [{"a": [1, [2, (3, 4)]]}], "": None}, "keys": {1: "int", None: "null", True: "true"},
+    }  # fmt: skip
+    assert as_json(value) == json.dumps(value, indent=1, ensure_ascii=False) + "\n"
+    assert as_json({}) == "{}\n" and as_json([1]) == "[\n 1\n]\n"

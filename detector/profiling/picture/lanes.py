@@ -1,7 +1,8 @@
 """The step timeline: a few whole units of one trace slice as lanes, thinned to what a page can draw.
 
 All times in the result are µs from the shown stretch's begin. A lane's events are parallel lists; ``count`` above 1 is
-a block of so many events that lie closer together than the picture can show.
+a block of so many events that lie closer together than the picture can show; ``full`` says how many percent of it they
+fill.
 """
 
 from __future__ import annotations
@@ -185,7 +186,7 @@ def _thinned(lane: _Lane, shown: Stretch, budget: int, names: _Names) -> dict[st
     order = np.argsort(lane.start, kind="stable")
     begin = np.maximum(lane.start[order], shown.start) - shown.start
     close = np.minimum(lane.end[order], shown.end) - shown.start
-    count = np.ones(order.size, np.int64)
+    count, filled = np.ones(order.size, np.int64), close - begin
     if order.size > budget:
         cell = max(1, (shown.end - shown.start) // budget)
         took = close - begin
@@ -199,6 +200,7 @@ def _thinned(lane: _Lane, shown: Stretch, budget: int, names: _Names) -> dict[st
         by_time = np.argsort(begin[first], kind="stable")
         begin, close, order = begin[first][by_time], ends[by_time], order[longest][by_time]
         count = np.bincount(inverse)[by_time]
+        filled = np.bincount(inverse, weights=took)[by_time]
     columns: dict[str, Any] = {
         "start": _micro(begin),
         "took": _micro(close - begin),
@@ -207,6 +209,7 @@ def _thinned(lane: _Lane, shown: Stretch, budget: int, names: _Names) -> dict[st
     }
     if (count > 1).any():
         columns["count"] = count.tolist()
+        columns["full"] = np.round(100 * filled / np.maximum(close - begin, 1)).clip(0, 100).astype(int).tolist()
     return columns
 
 

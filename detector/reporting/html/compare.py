@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from awp_lint.detector.reporting.html import view, words
+from awp_lint.detector.reporting import words
+from awp_lint.detector.reporting.html import view
 from awp_lint.detector.reporting.metrics import METRICS
 
 _ROWS = (

@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from awp_lint.detector.errors import UsageError
-from awp_lint.detector.reporting.html import compare, view, words
+from awp_lint.detector.reporting import words
+from awp_lint.detector.reporting.html import compare, view
 from awp_lint.detector.reporting.html.source import Reader
 from awp_lint.detector.reporting.metrics import METRICS, Metric
 
@@ -142,7 +143,8 @@ def _meta(data: Mapping[str, Any]) -> list[str]:
         device = ((profile.get("picture") or {}).get("device") or {}).get("name")
         devices = (profile.get("telemetry") or {}).get("devices") or []
         name = device or (devices[0]["name"] if devices else "")
-        texts.append(name or "no accelerator")
+        if name or profile["gpu_busy_ms"] is None:
+            texts.append(name or "no accelerator")
     else:
         torch = f"torch {target['torch']}" if target["torch"] else "newest torch"
         texts.append(f"for {torch} on {target['device']}")

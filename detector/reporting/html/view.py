@@ -11,7 +11,7 @@ from typing import Any
 
 from awp_lint.detector.profiling.peaks import Peaks, peaks_of
 from awp_lint.detector.profiling.roots import ROOTS
-from awp_lint.detector.reporting.html import words
+from awp_lint.detector.reporting import words
 from awp_lint.detector.reporting.html.source import Reader, excerpt, side_by_side
 from awp_lint.detector.reporting.metrics import METRICS
 

@@ -137,9 +137,11 @@
           const name = timeline.names[lane.kind[i]];
           if (!fills.has(name)) fills.set(name, colour(laneColour(lane, name)));
           ctx.fillStyle = fills.get(name);
+          ctx.globalAlpha = lane.count && lane.count[i] > 1 ? 0.2 + 0.8 * lane.full[i] / 100 : 1;
           const wide = Math.max(to - from, ratio * 0.8);
           ctx.fillRect(from, top, wide > 3 * ratio ? wide - 0.5 * ratio : wide, tall);
           drawn = from + ratio * 0.7;
+          ctx.globalAlpha = 1;
           if (wide > 46 * ratio && lane.group !== "idle") {
             ctx.save();
             ctx.beginPath(); ctx.rect(from, top, wide - 4 * ratio, tall); ctx.clip();
@@ -174,7 +176,7 @@
           const took = lane.took[i] >= 1000 ? figure(lane.took[i] / 1e3) + " ms" : figure(lane.took[i]) + " µs";
           const metric = data.metrics["idle_" + kind];
           const title = lane.group === "idle" ? (metric ? metric.title : name) : name;
-          const text = (count > 1 ? `${count} events in ` : "") + took + `, from ${figure(lane.start[i] / 1e3)} ms`;
+          const text = (count > 1 ? `${count} events fill ${lane.full[i]} % of ` : "") + took + `, from ${figure(lane.start[i] / 1e3)} ms`;
           showTip([["b", title], ["div", text], ["span", lane.group === "idle" ? metric && metric.definition : lane.group === "marks" ? "click: the finding" : laneWords(lane) + (kind === "op" || kind === "kernel" ? "" : ", " + kind)]], event.clientX, event.clientY);
         });
         u.over.addEventListener("mouseleave", hideTip);

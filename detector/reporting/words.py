@@ -1,4 +1,4 @@
-"""Figures and words as a page shows them."""
+"""Figures and words as the page and the terminal show them."""
 
 from __future__ import annotations
 

@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+import pytest
+from test_reports import EVIDENCE, PROFILE, finding
+
+from awp_lint.detector.reporting import text
+from awp_lint.detector.reporting.report import Report
+from awp_lint.detector.reporting.story import MAX_LINES, story
+from awp_lint.detector.reporting.terminal import plain
+
+CAUSES = {"sync": 0.25, "copy": 0.1, "launch": 0.6, "host": 0.05, "device": 0.0, "communication": 0.0}
+KERNEL = {"name": "gemv", "kind": "matrix × vector", "calls": 10.0, "ms": 1.2, "mean_us": 9.0, "share": 0.5,
+          "bound": "memory", "why": ""}  # fmt: skip
+LAUNCHES = {
+    "launches": 1080.0,
+    "kernels": 1080.0,
+    "tiny_share": 0.8,
+    "kernel_us": {"p50": 2.1},
+    "latency_us": {"p50": 6.0},
+}
+PICTURE = {"kernels": [KERNEL] * 5, "launches": LAUNCHES}
+FULL = {**PROFILE, "causes": CAUSES, "picture": PICTURE, "joint_saving": {"ms": 9.0, "pct": 36.0, "steps": []}}
+
+
+def test_the_story_of_a_device_run() -> None:
+    many = tuple(finding(n, rank=n, evidence=EVIDENCE) for n in range(1, 20))
+    shown = plain(story(Report(many, profile=FULL)))
+    lines = shown.splitlines()
+    assert len(lines) <= MAX_LINES
+    assert lines[1] == "  a step takes 25 ms, the device works 2.40 ms of it and idles 90 % (healthy: below 5 %)"
+    assert lines[2].split() == ["launching", "█" * 14, "60", "%", "13.6", "ms"]  # of 22.6 ms idle
+    assert "runtime 90 %" in shown and "memory 10 %" in shown and "compute 0 %" in shown
+    assert "root cause runtime: the runtime: launches" in shown
+    assert "1080 kernels of 2.10 µs in the median, 80 % of 5 µs and less, launch latency 6 µs" in shown
+    assert shown.count("gemv") == 3
+    assert "and 13 more that are confirmed" in shown and lines[-1].startswith("  all of them together: 9 ms (36 %)")
+    whole = plain(text.render(Report(many, profile=FULL)))
+    assert whole.index("In short") > whole.rindex("AWP101 device-read")
+
+
+def test_the_story_of_a_cpu_run() -> None:
+    profile = {**FULL, "gap_ratio": None, "gpu_busy_ms": None, "causes": {}, "picture": None, "joint_saving": None}
+    profile["root_cause"] = None
+    shown = plain(story(Report((), profile=profile)))
+    assert shown.splitlines()[1:] == ["  a step takes 25 ms; without an accelerator only host time can be priced"]
+
+
+@pytest.mark.parametrize(
+    "profile", [None, {**FULL, "unit_ms": None, "causes": {}, "root_cause": None, "picture": None}]
+)
+def test_nothing_is_told_of_nothing(profile: object) -> None:
+    shown = story(Report((), profile=profile))  # type: ignore[arg-type]
+    assert shown == [] or "In short" not in plain(shown)
