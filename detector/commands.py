@@ -84,9 +84,9 @@ def _settings_folder(paths: Sequence[str]) -> Path:
 
 def _check_selection(settings: Settings) -> None:
     """An id or prefix that matches no rule is a typing error, not an empty selection."""
-    from awp_lint.rules.registry import all_rules
+    from awp_lint.rules.registry import rule_ids
 
-    known = [rule.id for rule in all_rules()]
+    known = rule_ids()
     for prefix in (*settings.select, *settings.ignore, *settings.extend_select):
         if not any(rule.startswith(prefix) or prefix.startswith(rule) for rule in known):
             raise UsageError(f"no rule matches {prefix!r}; see awp-lint --list-rules")

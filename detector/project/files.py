@@ -42,8 +42,8 @@ def find_files(paths: Sequence[str], settings: Settings, cwd: str) -> tuple[list
     for given in paths:
         absolute = os.path.normpath(os.path.join(cwd, given))
         if os.path.isdir(absolute):
-            for real in walker.walk(absolute):
-                found.setdefault(os.path.realpath(real), _found(real, cwd, named=False))
+            for real, target in walker.walk(absolute):
+                found.setdefault(target, _found(real, cwd, named=False))
         elif os.path.exists(absolute):
             found[os.path.realpath(absolute)] = _found(absolute, cwd, named=True)
         else:
@@ -75,9 +75,12 @@ class _Walker:
         others = [p for p in settings.exclude if p not in self.plain_names]
         self.exclude = self._make(others) if others else None
 
-    def walk(self, root: str) -> Iterator[str]:
-        """The files below a folder that the user named; the folder itself is never excluded."""
-        yield from self._folder(root, root, self._ignores_above(root))
+    def walk(self, root: str) -> Iterator[tuple[str, str]]:
+        """The files below a folder that the user named, each with what it is once links are followed.
+
+        The folder itself is never excluded.
+        """
+        yield from self._folder(root, os.path.realpath(root), root, self._ignores_above(root))
 
     def _ignores_above(self, root: str) -> list[tuple[str, GitIgnoreSpec]]:
         """Ignore files of the folders around, up to the repository's root; none where they ignore the folder itself."""
@@ -102,7 +105,9 @@ class _Walker:
         except (OSError, ValueError):  # a pattern that no one can read ignores nothing
             return None
 
-    def _folder(self, folder: str, root: str, ignores: list[tuple[str, GitIgnoreSpec]]) -> Iterator[str]:
+    def _folder(
+        self, folder: str, target: str, root: str, ignores: list[tuple[str, GitIgnoreSpec]]
+    ) -> Iterator[tuple[str, str]]:
         try:
             with os.scandir(folder) as entries:
                 listed = sorted(entries, key=lambda entry: entry.name)
@@ -120,10 +125,11 @@ class _Walker:
                 continue
             if self._excluded(entry.path, entry.name, is_folder, root) or _ignored(entry.path, is_folder, ignores):
                 continue
+            real = os.path.join(target, entry.name)  # links to folders are not followed
             if is_folder:
-                yield from self._folder(entry.path, root, ignores)
+                yield from self._folder(entry.path, real, root, ignores)
             else:
-                yield entry.path
+                yield entry.path, os.path.realpath(real) if entry.is_symlink() else real
 
     def _excluded(self, path: str, name: str, is_folder: bool, root: str) -> bool:
         if name in self.plain_names:

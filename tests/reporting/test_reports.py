@@ -149,8 +149,9 @@ def test_dependency_findings_do_not_count() -> None:
 
 def test_indented_json_is_that_of_the_standard_library() -> None:
     value = {
-        "text": 'a "quoted" \\ line\n\u2028 é \x00', "empty": [[], {}, ""], "numbers": [1, -2.5, 1e300, True, False, None],
-        "nested": {"list": [{"a": [1, [2, (3, 4)]]}], "": None}, "keys": {1: "int", None: "null", True: "true"},
+        "text": 'a "quoted" \\ line\n\u2028 é \x00',
+        "empty": [[], {}, ""], "numbers": [1, -2.5, 1e300, True, False, None],
+        "nested": {"list": [{"a": [1, [2, (3, 4)]]}], "": None}, "keys": {2: "int", None: "null", True: "true"},
     }  # fmt: skip
     assert as_json(value) == json.dumps(value, indent=1, ensure_ascii=False) + "\n"
     assert as_json({}) == "{}\n" and as_json([1]) == "[\n 1\n]\n"

@@ -9,7 +9,7 @@ import pytest
 
 from awp_lint.detector.finding import Confidence, Event, MarkKind, RootCause
 from awp_lint.rules.base import Rule
-from awp_lint.rules.registry import all_rules, rule, screening_words, select
+from awp_lint.rules.registry import all_rules, rule, rule_ids, screening_words, select
 
 
 def test_ids_are_unique_sorted_and_match_their_modules() -> None:
@@ -18,6 +18,7 @@ def test_ids_are_unique_sorted_and_match_their_modules() -> None:
     assert {"AWP101", "AWP102", "AWP105", "AWP111", "AWP201", "AWP401", "AWP501", "AWP602"} <= set(ids)
     for r in all_rules():
         assert type(r).__module__.endswith("." + r.id.lower())
+    assert list(rule_ids()) == ids
 
 
 @pytest.mark.parametrize("item", all_rules(), ids=lambda r: r.id)
