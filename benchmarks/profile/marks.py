@@ -123,11 +123,12 @@ def thin(agent: Any, length: list[float]) -> int:
     events = {mark: 2 for mark in marks if mark != loop}
     events[max(events)] = 128  # the one in the loop over 64 elements is the last
     step = statistics.median(length)
-    heavy, every = thinned(events, 1, step, event_ns(agent.state.marks_ring()))
+    backend = agent.backend
+    heavy, every, passing = thinned(events, 1, step, event_ns(agent.state.marks_ring()), backend.switches_all)
     if heavy:
-        chosen = frozenset(marks) if agent.backend.switches_all else heavy
-        run = run_length(agent.backend.switch_ns(chosen), every, 1e9 * step)
-        agent.state.thin = Thin(chosen, every, loop, agent.backend.switch, run)
+        chosen = frozenset(marks) if backend.switches_all else heavy
+        run = run_length(0.0 if passing else backend.switch_ns(chosen), every, 1e9 * step)
+        agent.state.thin = Thin(chosen, every, loop, backend.switch, run, passing)
         return every * run
     return every
 

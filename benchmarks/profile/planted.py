@@ -99,9 +99,9 @@ def _row(plant: dict[str, Any], measured: list[dict[str, Any]], finding: dict[st
     row["found"] = finding is not None
     row["line"] = finding["line"] if finding else None
     row["verdict"] = evidence["verdict"] if evidence else None
-    if evidence is None or evidence["unit"] not in ("step", "request"):
+    if evidence is None or evidence["unit"] not in ("step", "request", "call"):
         return row
-    per_unit = plant["per_step"] if evidence["unit"] == "step" else plant["per_request"]
+    per_unit = {"step": plant["per_step"], "request": plant["per_request"], "call": 1.0}[evidence["unit"]]
     row["unit"] = evidence["unit"]
     row["calls"] = (per_unit, evidence["calls_per_unit"])
     if plant["kernels"] is not None and plant["copies"] is not None:

@@ -28,7 +28,7 @@ class Plant:
 
     ``per_step`` and ``per_request`` say how often it runs. ``kernels`` and ``copies`` are what is launched inside;
     bytes are per execution. ``covers``: "call" is the call without its arguments, "statement" a statement or the header
-    of a compound one, "loop" a loop with its body.
+    of a compound one, "loop" a loop with its body, "iteration" one turn of the loop that counts the steps.
     """
 
     id: str
@@ -195,11 +195,11 @@ class Clock:
         return {"_open": self.open, "_close": self.close, "_value": self.value, "_call": self.call}
 
 
-def summary(nanoseconds: list[int]) -> dict[str, float] | None:
-    """Milliseconds: mean, median, and the mean without the largest and smallest tenth."""
+def summary(nanoseconds: list[int], turns: float = 1.0) -> dict[str, float] | None:
+    """Milliseconds a turn: mean, median, and the mean without the largest and smallest tenth."""
     if not nanoseconds:
         return None
-    ordered = sorted(value / 1e6 for value in nanoseconds)
+    ordered = sorted(value / 1e6 / turns for value in nanoseconds)
     cut = len(ordered) // 10
     inner = ordered[cut : len(ordered) - cut] or ordered
     return {"mean": statistics.fmean(ordered), "median": statistics.median(ordered), "trimmed": statistics.fmean(inner)}
@@ -242,14 +242,17 @@ def measure(program: Path, options: Options) -> dict[str, Any]:
     places = []
     for number, plant in enumerate(planted):
         runs = len(timed.spent[number])
+        turns = 1.0
+        if plant.covers == "iteration":  # the loop is timed as a whole
+            turns = plant.per_request
         places.append(
             {
                 **asdict(plant),
                 "executions": runs,
-                "measured_per_request": runs / served.requests,
-                "host_ms": summary(timed.spent[number]),
-                "pending_wait_ms": summary(drained.waited[number]),
-                "rest_ms": summary(drained.spent[number]),
+                "measured_per_request": turns * runs / served.requests,
+                "host_ms": summary(timed.spent[number], turns),
+                "pending_wait_ms": summary(drained.waited[number]) if turns == 1 else None,
+                "rest_ms": summary(drained.spent[number], turns),
             }
         )
     return {

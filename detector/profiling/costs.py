@@ -30,13 +30,14 @@ class MarkTable:
 
     ``host_ms``/``host_calls`` are the same marks' times and executions in marks-only windows. ``seen`` counts every
     execution in any window with marks, in whole units or not; ``waits`` and ``copies`` among the figures count what no
-    nested mark took, the rest includes what runs inside.
+    nested mark took, the rest includes what runs inside. ``astray`` counts those in pauses between units.
     """
 
     figures: dict[str, Floats]
     host_ms: Floats
     host_calls: Floats
     seen: Ints
+    astray: Ints
     traced: Bools  # by unit of the trace windows: whether the marks that are not recorded in every unit were, in it
     hosted: Bools  # the same of the marks-only windows
 
@@ -87,8 +88,8 @@ def process_costs(process: ProcessSession, kind: str, load: Loader) -> Costs:
     traced: list[Bools] = []
     hosted: list[Bools] = []
     stretches = next(iter(process.thinned.values()), ())
-    seen = np.zeros(count, np.int64)
-    counting = unit_marks(process.marks, kind)
+    seen, astray = np.zeros(count, np.int64), np.zeros(count, np.int64)
+    counting = unit_marks(process.marks, kind, process.pacing.get(kind))
     slices: list[Slice] = []
     marked_ms: list[Floats] = []
     facts = TraceFacts()
@@ -102,11 +103,12 @@ def process_costs(process: ProcessSession, kind: str, load: Loader) -> Costs:
             own = np.asarray(process.records.thread, np.int64)
             found = _executions(process.records, counting, spans, window, main_thread(own, 0))
             seen += np.bincount(found.mark, minlength=count)[:count]
+            astray += np.bincount(found.mark[spans.between(found.open)], minlength=count)[:count]
             if window.kind is WindowKind.MARKS and (timed is None or id(window) in timed):
-                host_parts.append(_host(found, spans, count))
+                host_parts.append(_host(found, spans, count, process.mark_ns))
                 hosted.append(_recorded(spans, stretches))
                 marked_ms.append(spans.ms)
-                singles.add_marked(found, (window.end_ns - window.start_ns) / 1e6)
+                singles.add_marked(found, own_ms(found, process.mark_ns), (window.end_ns - window.start_ns) / 1e6)
         else:
             try:
                 trace = load(window.trace)
@@ -117,6 +119,7 @@ def process_costs(process: ProcessSession, kind: str, load: Loader) -> Costs:
             thread = main_thread(trace.thread[trace.calls], 0)
             found = _executions(records, counting, spans, window, thread)
             seen += np.bincount(found.mark, minlength=count)[:count]
+            astray += np.bincount(found.mark[spans.between(found.open)], minlength=count)[:count]
             joined = _Joined(trace, found, spans)
             parts.append(_traced(joined, count, facts, singles))
             traced.append(_recorded(spans, stretches))
@@ -128,6 +131,7 @@ def process_costs(process: ProcessSession, kind: str, load: Loader) -> Costs:
         _pool([h for h, _ in host_parts], count),
         _pool([c for _, c in host_parts], count),
         seen,
+        astray,
         np.concatenate(traced) if traced else np.empty(0, np.bool_),
         np.concatenate(hosted) if hosted else np.empty(0, np.bool_),
     )
@@ -143,7 +147,7 @@ def process_costs(process: ProcessSession, kind: str, load: Loader) -> Costs:
 def _executions(
     records: MarkRecords, counting: frozenset[int], spans: units.Spans, window: Window, thread: int
 ) -> Executions:
-    return executions(with_units(records, counting, spans, thread), window.start_ns, window.end_ns)
+    return executions(with_units(records, counting, spans, thread), window.start_ns, window.end_ns, counting)
 
 
 def _recorded(spans: units.Spans, stretches: Sequence[tuple[int, int]]) -> Bools:
@@ -175,9 +179,21 @@ def _by_mark_and_unit(mark: Ints, unit: Ints, values: Floats, count: int, length
     return np.asarray(flat[: count * length].reshape(count, length), np.float64)
 
 
-def _host(found: Executions, spans: units.Spans, count: int) -> tuple[Floats, Floats]:
+def own_ms(found: Executions, mark_ns: tuple[float, float]) -> Floats:
+    """Each execution's time in ms without what recording it and those inside it cost; 0 for recursive ones."""
+    inner, whole = mark_ns
+    nested = np.zeros(found.open.size, np.int64)
+    for thread in np.unique(found.thread):
+        rows = np.flatnonzero(found.thread == thread)  # in order of opening
+        opened = found.open[rows]
+        nested[rows] = np.searchsorted(opened, found.close[rows], side="left") - np.arange(rows.size) - 1
+    took = found.close - found.open - inner - whole * np.maximum(nested, 0)
+    return np.where(found.outermost, np.maximum(took, 0.0), 0.0) / 1e6
+
+
+def _host(found: Executions, spans: units.Spans, count: int, mark_ns: tuple[float, float]) -> tuple[Floats, Floats]:
     unit, mark = spans.index(found.open), found.mark.astype(np.int64)
-    took = np.where(found.outermost, found.close - found.open, 0) / 1e6
+    took = own_ms(found, mark_ns)
     length = spans.start.size
     return (
         _by_mark_and_unit(mark, unit, took, count, length),

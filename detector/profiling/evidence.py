@@ -14,6 +14,8 @@ from awp_lint.detector.profiling.timeline import Floats
 from awp_lint.detector.profiling.units import DRIFT
 from awp_lint.detector.profiling.whatif import WhatIf
 
+ASTRAY = 0.1  # of a mark's executions lie in pauses between units: then it is priced by the call
+
 
 @dataclass(slots=True)
 class Measured:
@@ -145,7 +147,9 @@ def pool(found: Sequence[tuple[ProcessSession, Costs, int]], unit: str) -> Measu
         whatif=most.whatif,
         mark=number,
     )
-    if measured.figures["calls"].any() or not alone:
+    astray = sum(int(c.table.astray[i]) for _, c, i in running)
+    within = float(measured.figures["calls"].sum() + measured.host_calls.sum())
+    if not alone or (measured.figures["calls"].any() and astray <= ASTRAY * (astray + within)):
         return measured
     calls, host_ms, between_ms = alone
     return replace(
@@ -166,7 +170,7 @@ def joined(series: Sequence[Floats]) -> Floats:
 
 
 def _alone(found: Sequence[tuple[ProcessSession, Costs, int]]) -> tuple[dict[str, Floats], Floats, float] | None:
-    """Figures, marks-only times and distance in ms of executions outside every unit; None where there are none."""
+    """Figures, marks-only times and distance in ms of single executions; None where there are none."""
     rows = [(c.singles.figures[i], c.singles.host_ms[i], c.singles.between_ms(i)) for _, c, i in found
             if i in c.singles.figures and i in c.singles.host_ms]  # fmt: skip
     if not rows:

@@ -60,8 +60,11 @@ class Executions:
         return found
 
 
-def executions(records: MarkRecords, start_ns: int, end_ns: int) -> Executions:
-    """Pair the records of a window. What is not closed in it, or was opened before it, is left out."""
+def executions(records: MarkRecords, start_ns: int, end_ns: int, standing: frozenset[int] = frozenset()) -> Executions:
+    """Pair the records of a window. What is not closed in it, or was opened before it, is left out.
+
+    ``standing`` marks are units: they follow each other whatever is open, and other marks may reach over their ends.
+    """
     times = np.asarray(records.time_ns, np.int64)
     threads = np.asarray(records.thread, np.int64)
     inside = np.flatnonzero((times >= start_ns) & (times <= end_ns))
@@ -83,7 +86,10 @@ def executions(records: MarkRecords, start_ns: int, end_ns: int) -> Executions:
                 for depth in range(len(stack) - 1, -1, -1):
                     if rows[stack[depth]][0] == mark:
                         rows[stack[depth]][3] = moment
-                        del stack[depth:]  # what was opened further in and never closed is lost
+                        inner = stack[depth + 1 :]
+                        if mark not in standing:  # what was opened further in and never closed is lost
+                            inner = [row for row in inner if rows[row][0] in standing]
+                        stack[depth:] = inner
                         break
             top.append(stack[-1] if stack else -1)
         tops[thread] = (np.asarray(moments, np.int64), np.asarray(top, np.int64))

@@ -100,10 +100,14 @@ def read_process(place: Path, marks: tuple[PlannedMark, ...], ended_ns: int) -> 
         state = json.loads((place / "process.json").read_text(encoding="utf-8"))
     ticks, _ = read_ring(place / "ticks.ring")
     events, dropped = read_ring(place / "marks.ring")
-    paced = _pace(ticks, marks)
-    requests = _of_unit(ticks, marks, "request")
+    top = max((planned.index for planned in marks), default=-1) << 1 | 1
+    events = [event for event in events if event[2] <= top or event[2] == BREAK]  # the agent tries itself out, too
+    steps, step_loop = _of_unit(ticks, marks, "step")
+    requests, request_loop = _of_unit(ticks, marks, "request")
+    paced = steps or requests  # steps where any was seen
     last = max([int(state.get("saved_ns", 0)), *(time for time, _, _ in events[-1:]), *paced[-1:]])
     windows = tuple(_window(raw, paced, requests, place, last or ended_ns) for raw in state.get("windows", ()))
+    cost = state.get("marks_cost") or {}
     thinned = _thinned(state.get("thinned") or {})
     return ProcessSession(
         pid=int(born[0]),
@@ -116,6 +120,8 @@ def read_process(place: Path, marks: tuple[PlannedMark, ...], ended_ns: int) -> 
         rank=state.get("rank"),
         backend=state.get("backend", "none"),
         marks=marks,
+        pacing={kind: mark for kind, mark in (("step", step_loop), ("request", request_loop)) if mark is not None},
+        mark_ns=(float(cost.get("inner_ns", 0)), float(cost.get("whole_ns", 0))),
         reached=_reached(place / "reached.bin"),
         armed=frozenset(state.get("armed", ())),
         other_copies={int(mark): path for mark, path in state.get("other_copies", {}).items()},
@@ -211,13 +217,8 @@ def _reached(path: Path) -> dict[int, int]:
     return {mark: when for mark, (when,) in enumerate(struct.iter_unpack("=Q", raw[: len(raw) // 8 * 8])) if when}
 
 
-def _pace(ticks: list[Event], marks: tuple[PlannedMark, ...]) -> list[int]:
-    """Times at which the units that pace the run began: steps where any was seen, else requests."""
-    return _of_unit(ticks, marks, "step") or _of_unit(ticks, marks, "request")
-
-
-def _of_unit(ticks: list[Event], marks: tuple[PlannedMark, ...], unit: str) -> list[int]:
-    """Starts of the units of one kind. Of several loops that count them the one that ticked most is the unit.
+def _of_unit(ticks: list[Event], marks: tuple[PlannedMark, ...], unit: str) -> tuple[list[int], int | None]:
+    """Starts of the units of one kind, and the mark that gave them: of several loops the one that ticked most.
 
     Two step loops of one request, a draft and its target for one, would otherwise make half steps of each other's.
     """
@@ -226,7 +227,10 @@ def _of_unit(ticks: list[Event], marks: tuple[PlannedMark, ...], unit: str) -> l
     for now, _, code in ticks:
         if code >> 1 in wanted:
             times.setdefault(code >> 1, []).append(now)
-    return sorted(max(sorted(times.items()), key=lambda entry: len(entry[1]))[1]) if times else []
+    if not times:
+        return [], None
+    mark, starts = max(sorted(times.items()), key=lambda entry: len(entry[1]))
+    return sorted(starts), mark
 
 
 def _window(raw: dict[str, Any], paced: list[int], requests: list[int], place: Path, last_ns: int) -> Window:

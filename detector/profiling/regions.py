@@ -9,14 +9,17 @@ from awp_lint.detector.profiling.session import MarkRecords, PlannedMark
 from awp_lint.detector.profiling.units import Spans
 
 
-def unit_marks(marks: tuple[PlannedMark, ...], kind: str) -> frozenset[int]:
-    """Numbers of the findings' marks that lie where a unit of this kind is counted."""
+def unit_marks(marks: tuple[PlannedMark, ...], kind: str, pacing: int | None = None) -> frozenset[int]:
+    """Numbers of the findings' marks that lie where the units of this kind are counted.
+
+    ``pacing`` is the mark that gave them: another loop of the same kind keeps its own executions.
+    """
 
     def place(planned: PlannedMark) -> tuple[object, ...]:
         mark = planned.mark
         return (planned.path, mark.kind, mark.line, mark.end_line)
 
-    counted = {place(p) for p in marks if p.unit == kind}
+    counted = {place(p) for p in marks if p.unit == kind and (pacing is None or p.index == pacing)}
     regions = (MarkKind.LOOP, MarkKind.FUNCTION)
     return frozenset(p.index for p in marks if p.unit is None and p.mark.kind in regions and place(p) in counted)
 

@@ -85,6 +85,10 @@ class ProcessSession:
     thinned: dict[int, tuple[tuple[int, int], ...]] = field(default_factory=dict)
     stalls_ms: tuple[tuple[str, float], ...] = ()  # (what, how long) for what the agent did to the program
     errors: tuple[str, ...] = ()
+    pacing: Mapping[str, int] = field(
+        default_factory=dict
+    )  # kind of unit → PlannedMark.index of the loop that counts it
+    mark_ns: tuple[float, float] = (0.0, 0.0)  # a recorded execution's own cost: inside its interval, and all of it
     executed: tuple[str, ...] = ()  # files whose code ran (monitoring) or was loaded (compiled in)
     clean_exit: bool = True
 

@@ -37,11 +37,10 @@ class Singles:
             for name, series in values.items():
                 row[name] = np.append(row.get(name, np.empty(0)), series[mine])
 
-    def add_marked(self, found: Executions, window_ms: float) -> None:
-        """A marks-only window's."""
+    def add_marked(self, found: Executions, took: Floats, window_ms: float) -> None:
+        """A marks-only window's, and what each took in ms."""
         self.wall_ms += window_ms
         rows = np.flatnonzero(found.outermost)
-        took = (found.close - found.open) / 1e6
         for mark in np.unique(found.mark[rows]).tolist():
             mine = rows[found.mark[rows] == mark][:MOST]
             self.host_ms[mark] = np.append(self.host_ms.get(mark, np.empty(0)), took[mine])

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from awp_lint.detector.profiling.session import ProcessSession, Session, Window, WindowKind
-from awp_lint.detector.profiling.timeline import Floats, Ints
+from awp_lint.detector.profiling.timeline import Bools, Floats, Ints
 
 PAUSE = 5.0  # a unit this many times the median is a pause between requests, not work
 DRIFT = 0.05  # two baselines further apart than this: no saving is printed
@@ -28,6 +28,12 @@ class Spans:
         place = np.searchsorted(self.start, time, side="right") - 1
         inside = (place >= 0) & (time < self.end[np.maximum(place, 0)])
         return np.where(inside, place, -1)
+
+    def between(self, time: Ints) -> Bools:
+        """Which of the times lie after the first unit's start and before the last one's end, in no unit."""
+        if not self.start.size:
+            return np.zeros(time.size, np.bool_)
+        return np.asarray((time >= self.start[0]) & (time < self.end[-1]) & (self.index(time) < 0))
 
     @property
     def ms(self) -> Floats:

@@ -38,9 +38,14 @@ while time.time() < end:
 def test_share_and_choice() -> None:
     # 100 events of 500 ns in each of 10 units of 10 ms: 0.05 ms of 10 ms.
     assert share(1000, 10, 0.1, 500) == pytest.approx(0.005)
-    assert thinned({1: 1000, 2: 10}, 10, 0.1, 500) == (frozenset(), 1)
-    # 20,000 events take 10 ms of a 100 ms unit: kept within half the budget by one unit in twenty.
-    assert thinned({1: 200_000, 2: 100}, 10, 1.0, 500) == (frozenset({1}), 20)
+    assert thinned({1: 1000, 2: 10}, 10, 0.1, 500) == (frozenset(), 1, True)
+    # 20,000 events take 10 ms of a 100 ms unit: kept within half the budget by one unit in twenty, and they must not
+    # even pass by in between.
+    assert thinned({1: 200_000, 2: 100}, 10, 1.0, 500) == (frozenset({1}), 20, False)
+    # 400 events take 2 % of a 10 ms unit: passing by unrecorded they take 0.7 %, which leaves 0.3 % for recording.
+    assert thinned({1: 4000}, 10, 0.1, 500) == (frozenset({1}), 7, True)
+    # Where events that are not recorded cost nothing all of the budget is for recording.
+    assert thinned({1: 4000}, 10, 0.1, 500, quiet=True) == (frozenset({1}), 2, True)
     assert BUDGET == 0.01
 
 
@@ -67,10 +72,19 @@ def test_units_in_runs() -> None:
     assert switched == [True, False, True, False]
 
 
+def test_the_first_units_of_a_longer_row_are_not_read() -> None:
+    thin = Thin(frozenset({4}), 2, pace=9, switch=lambda: None, run=4, passing=True)
+    thin.begin()
+    for now in range(10, 130, 10):
+        thin.unit((9,), now)
+    assert thin.stretches == [(30, 40), (40, 50), (110, 120)]  # of units 1 to 4, 9 and so on
+
+
 def test_length_of_a_run() -> None:
     # A switch of 2.5 ms among units of 10 ms, one turn in 5: 10 units a turn make it a quarter of one percent.
     assert run_length(2.5e6, 5, 10e6) == 20
-    assert run_length(1_000, 5, 10e6) == 1
+    assert run_length(1_000, 5, 10e6) == 6  # two of them to get warm
+    assert run_length(1_000, 5, 50e6) == 1  # in a unit of 50 ms being cold is nothing
     assert run_length(1e12, 5, 10e6) == 50
 
 

@@ -25,6 +25,7 @@ from awp_lint.detector.profiling.agent.files import command_line, script
 from awp_lint.detector.profiling.agent.plan import AgentMark
 from awp_lint.detector.profiling.agent.rewrite import CLOSE, MAIN, OPEN, TICK, rewrite
 from awp_lint.detector.profiling.agent.ring import RECORD
+from awp_lint.detector.profiling.agent.selfcost import CALLS, MARK, measure, nothing
 from awp_lint.detector.profiling.agent.state import State
 
 
@@ -98,6 +99,25 @@ class Compiled:
     def switch_ns(self, marks: frozenset[int]) -> float:
         """What it costs to begin with these marks again: two assignments."""
         return 1_000.0
+
+    def own_cost(self) -> tuple[float, float]:
+        """``(inner_ns, whole_ns)`` of a recorded execution, see :mod:`selfcost`. While marks are recorded."""
+        self.first[MARK] = None
+        opened, closed = self._gated(self.dynamo) if self.dynamo is not None else self._loud()
+
+        def marked() -> None:
+            for _ in range(CALLS):
+                opened(MARK)
+                closed(MARK, None)
+
+        def plain() -> None:
+            for _ in range(CALLS):
+                nothing()
+
+        try:
+            return measure(self.state.marks_ring(), marked, plain)
+        finally:
+            del self.first[MARK]
 
     def knock(self) -> None:
         """Nothing passes by here but marks and units."""

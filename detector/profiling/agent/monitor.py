@@ -18,6 +18,7 @@ from typing import Any, Callable
 
 from awp_lint.detector.profiling.agent.plan import AgentMark
 from awp_lint.detector.profiling.agent.ring import RECORD
+from awp_lint.detector.profiling.agent.selfcost import CALLS, mark_on, measure, nothing, probe
 from awp_lint.detector.profiling.agent.state import State
 
 _TOOLS = (3, 4, 2, 5, 1, 0)  # free ids first, then those reserved for tools that are unlikely beside a profile run
@@ -166,18 +167,33 @@ class Monitor:
     def switch(self) -> None:
         """Heavy marks are to be recorded from here on, or no longer.
 
-        To stop is cheap: their places are disabled one by one as the program comes to them. To begin again has every
-        instruction of the function pass by once.
+        Where their events may go on (``Thin.passing``) only what is written changes. Else they are disabled one by one
+        as the program comes to them, and to begin again has every instruction of the function pass by once.
         """
         thin = self.state.thin
         for site in self._heavy(thin.marks) if thin is not None else ():
             self.usual.pop(id(site.code), None)
-            if thin is not None and thin.on:
+            if thin is not None and thin.on and not thin.passing:
                 self._arm(site)
 
     def switch_ns(self, marks: frozenset[int]) -> float:
         """What it costs to begin with these marks again, about."""
         return _DISABLE_NS * sum(len(site.code.co_code) // 2 for site in self._heavy(marks))
+
+    def own_cost(self) -> tuple[float, float]:
+        """``(inner_ns, whole_ns)`` of a recorded execution, see :mod:`selfcost`. While marks are recorded."""
+        function = probe()
+        site = Site(function.__code__, [mark_on(function.__code__)])
+        site.reach.clear()
+        self.sites[id(site.code)] = site
+        try:
+            self._arm(site)
+            return measure(self.state.marks_ring(), lambda: function(CALLS, nothing), _plain())
+        finally:
+            self.files.pop(site.code.co_filename, None)
+            del self.sites[id(site.code)]
+            self.usual.pop(id(site.code), None)
+            self.monitoring.set_local_events(self.tool, site.code, 0)
 
     def _heavy(self, marks: frozenset[int]) -> list[Site]:
         return [site for site in list(self.sites.values()) if not marks.isdisjoint(site.marks)]
@@ -283,6 +299,8 @@ class Monitor:
                 codes = usual[id(code)][offset]
             except KeyError:
                 return first(code, offset)
+            if not codes:  # of heavy marks, in a unit that is not recorded
+                return None
             try:
                 if state.errand is not None:
                     state.safe_point(codes=codes)
@@ -308,6 +326,11 @@ class Monitor:
                 codes = site.open.get(offset)
                 if codes is not None and thin is not None and not thin.on:
                     codes = tuple(c for c in codes if c >> 1 not in thin.marks) or None
+                    if codes is None and thin.passing and offset not in site.ticks:
+                        if offset in site.reach:
+                            state.reached(site.reach.pop(offset))
+                        usual.setdefault(id(code), {})[offset] = ()
+                        return None
                 if state.errand is not None and codes is not None and offset not in site.ticks:
                     state.safe_point(codes=codes)
                 now = time_ns()
@@ -384,6 +407,11 @@ class Monitor:
                 state.record.error("a mark could not be opened", fault)
 
         return unwound, thrown
+
+
+def _plain() -> Callable[[], None]:
+    function = probe()
+    return lambda: function(CALLS, nothing)
 
 
 def available() -> bool:

@@ -83,6 +83,12 @@ class Ring:
         memory, mask = self.memory, self.capacity - 1
         return [RECORD.unpack_from(memory, (n & mask) * SIZE)[2] for n in range(first, last)]
 
+    def records(self, first: int) -> list[tuple[int, int]]:
+        """The ``(time_ns, code)`` of the records from number ``first`` on that this thread wrote."""
+        own, memory, mask = getattr(self.local, "id", None), self.memory, self.capacity - 1
+        rows = [RECORD.unpack_from(memory, (n & mask) * SIZE) for n in range(first, self.written())]
+        return [(time, code) for time, thread, code in rows if thread == own]
+
     def written(self) -> int:
         """How many records were written so far, overwritten ones included."""
         # itertools.count shows its next value in its reduced form without consuming it.

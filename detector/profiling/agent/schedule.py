@@ -315,13 +315,15 @@ class Schedule:
                     break
                 self.wait(0.01)
             codes, seconds, units = ring.since(start), perf_counter() - began, self.pace.units() - units
+            own = self.backend.own_cost()
         finally:
             self.backend.off()
         events = Counter(code >> 1 for code in codes if code != BREAK)
         taken = share(len(codes), 1, seconds, cost)
         facts = {"event_ns": round(cost), "events": len(codes), "units": units, "pct": round(100 * taken, 3)}
+        facts.update(inner_ns=round(own[0]), whole_ns=round(own[1]))
         if units > 0:
-            heavy, every = thinned(events, units, seconds, cost)
+            heavy, every, passing = thinned(events, units, seconds, cost, self.backend.switches_all)
             if heavy:
                 # Of now, not of all the run: a loop of the program's own warm-up never ticks again.
                 passed = {mark: ticks - before.get(mark, 0) for mark, ticks in self.state.ticked().items()}
@@ -329,9 +331,10 @@ class Schedule:
                 steps = [mark for mark, ticks in passed.items() if ticks and kinds.get(mark) != "request"]
                 pace = max(steps or passed, key=lambda mark: passed[mark])
                 marks = frozenset(self.state.armed) if self.backend.switches_all else heavy
-                run = run_length(self.backend.switch_ns(marks), every, 1e9 * seconds / units)
-                self.state.thin = Thin(marks, every, pace, self.backend.switch, run)
-                facts["every"] = every
+                price = 0.0 if passing else self.backend.switch_ns(marks)
+                run = run_length(price, every, 1e9 * seconds / units)
+                self.state.thin = Thin(marks, every, pace, self.backend.switch, run, passing)
+                facts.update(every=every, run=run, passing=passing)
         elif taken > BUDGET:
             self.record.error("recording takes %.1f %% of the run's time, and no unit is known" % (100 * taken))
         self.record.facts["marks_cost"] = facts

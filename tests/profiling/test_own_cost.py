@@ -1,0 +1,40 @@
+"""What a mark costs itself is taken off the times that are read."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from awp_lint.detector.profiling.costs import own_ms
+from awp_lint.detector.profiling.join import executions
+from awp_lint.detector.profiling.session import MarkRecords
+
+US = 1000
+
+
+def test_an_execution_pays_for_itself_and_for_those_inside() -> None:
+    # Mark 1 from 0 to 100 us holds mark 2 twice, 10 us each; one of another thread lies beside them.
+    rows = [(0, 7, 1, True), (20, 7, 2, True), (25, 8, 3, True), (30, 7, 2, False), (40, 7, 2, True), (50, 7, 2, False)]
+    rows += [(60, 8, 3, False), (100, 7, 1, False)]
+    records = MarkRecords([r[0] * US for r in rows], [r[1] for r in rows], [r[2] for r in rows], [r[3] for r in rows])
+    found = executions(records, 0, 200 * US)
+    took = {int(mark): [] for mark in found.mark}  # type: dict[int, list[float]]
+    for mark, ms in zip(found.mark.tolist(), own_ms(found, (500.0, 2000.0)).tolist(), strict=True):
+        took[mark].append(ms)
+    assert took[1] == pytest.approx([0.100 - 0.0005 - 2 * 0.002])
+    assert took[2] == pytest.approx([0.0095, 0.0095])
+    assert took[3] == pytest.approx([0.0345])
+
+
+def test_never_below_nothing() -> None:
+    records = MarkRecords([0, 100], [7, 7], [1, 1], [True, False])
+    assert own_ms(executions(records, 0, 1000), (500.0, 2000.0)).tolist() == [0.0]
+
+
+def test_units_follow_each_other_under_what_reaches_over_their_ends() -> None:
+    # Units (mark 9) from 0 to 10 to 20; mark 1 was opened before the first and closes in the second.
+    times, marks, opens = [0, 5, 10, 10, 15, 20], [9, 1, 9, 9, 1, 9], [True, True, False, True, False, False]
+    found = executions(MarkRecords(times, [7] * 6, marks, opens), 0, 20, frozenset({9}))
+    rows = sorted(zip(found.mark.tolist(), found.open.tolist(), found.close.tolist(), strict=True))
+    assert rows == [(1, 5, 15), (9, 0, 10), (9, 10, 20)]
+    assert isinstance(found.mark, np.ndarray)
