@@ -7,9 +7,10 @@ import re
 
 from awp_lint.detector.semantics.values import Certainty, Device, DTypeClass, Kind, Value
 from awp_lint.detector.semantics.view import FunctionView
-from awp_lint.rules.common import assigned_name, host_named, names_in, target_names
+from awp_lint.rules.common import assigned_name, callee, host_named, names_in, target_names
 
 _IDS = re.compile(r"(^|_)(tokens|token_ids|ids|indices|words)$")
+_LIST_OF_INT = re.compile(r"^(typing\.)?(List|list|Sequence)\[int\]")
 _ROWS = re.compile(r"(^|_)(logits?|scores?|probs?|mask|bias)(_processed)?$")
 
 
@@ -32,25 +33,58 @@ def host_index(node: ast.Subscript, view: FunctionView) -> ast.expr | None:
         if isinstance(part, ast.Slice | ast.Constant | ast.Starred):
             continue
         value = view.value(part)
-        if _from_host(part, value) or (value.kind is Kind.UNKNOWN and _named_ids(node, parts, part, view)):
+        if _from_host(part, value, view) or (value.kind is Kind.UNKNOWN and _named_ids(node, parts, part, view)):
             return part
     return None
 
 
-def _from_host(part: ast.expr, value: Value) -> bool:
+def _from_host(part: ast.expr, value: Value, view: FunctionView) -> bool:
     if isinstance(part, ast.List):
-        return not any(isinstance(e, ast.Starred) for e in part.elts) and bool(part.elts)
+        return _numbers(part, view)
     if value.certainty is Certainty.UNKNOWN:
         return False
     if value.kind is Kind.NDARRAY:
         return value.rank != 0
     if value.kind is Kind.SEQUENCE:
-        # a tuple is an index of several dimensions, and so may be what holds slices
-        element = value.element
-        return value.items is None and element is not None and element.kind is Kind.SCALAR
+        return isinstance(part, ast.Name) and _is_list(part, view)
     if value.is_tensor and value.device is Device.HOST:
         return value.rank != 0 and value.dtype is DTypeClass.INT and not value.constant
     return False
+
+
+def _is_list(name: ast.Name, view: FunctionView) -> bool:
+    """Whether a name holds a list of numbers: a tuple, or a list of slices made one, indexes several dimensions."""
+    bound = view.assignments(name.id)
+    if not bound:
+        annotations = [arg.annotation for arg in ast.walk(view.node) if isinstance(arg, ast.arg) and arg.arg == name.id]
+        return any(note is not None and _LIST_OF_INT.search(ast.unparse(note)) for note in annotations)
+    return all(_makes_list(statement, name.id, view) for statement in bound)
+
+
+def _makes_list(statement: ast.stmt, name: str, view: FunctionView) -> bool:
+    if isinstance(statement, ast.For):
+        item = next((n for n in ast.walk(statement.target) if isinstance(n, ast.Name) and n.id == name), None)
+        element = view.value(item).element if item is not None else None
+        return element is not None and element.kind is Kind.SCALAR
+    value = statement.value if isinstance(statement, ast.Assign | ast.AnnAssign) else None
+    if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Mult):
+        value = value.left
+    if isinstance(value, ast.List):
+        return not value.elts or _numbers(value, view)
+    if isinstance(value, ast.ListComp):
+        return _number(value.elt, view)
+    if isinstance(value, ast.Call) and callee(value) in ("list", "tolist", "sorted"):
+        element = view.value(value).element
+        return element is not None and element.kind is Kind.SCALAR
+    return False
+
+
+def _numbers(node: ast.List, view: FunctionView) -> bool:
+    return bool(node.elts) and all(_number(e, view) for e in node.elts)
+
+
+def _number(node: ast.expr, view: FunctionView) -> bool:
+    return view.value(node).kind is Kind.SCALAR and not isinstance(node, ast.Starred)
 
 
 def _named_ids(node: ast.Subscript, parts: list[ast.expr], part: ast.expr, view: FunctionView) -> bool:

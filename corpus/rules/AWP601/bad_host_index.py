@@ -38,7 +38,10 @@ class Decoder(torch.nn.Module):
 
     def forward(self, hidden_states: torch.Tensor) -> torch.Tensor:
         order = np.argsort(np.arange(8)[::-1])
+        rows = torch.arange(hidden_states.shape[0])
+        kept = [index for index in range(8) if index % 3]
         for layer in self.layers:
+            hidden_states = hidden_states[rows] + hidden_states[kept].mean()  # expect: AWP601
             picked = hidden_states[:, order]  # expect: AWP601
             first = hidden_states[:, [0, 2]]  # expect: AWP601
             hidden_states = layer(picked, first)

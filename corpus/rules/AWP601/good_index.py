@@ -37,6 +37,12 @@ class Rows(torch.nn.Module):
             length = cpu_lengths[index]
             picked = hidden_states[:, self.order]
             part = hidden_states[..., :length]
+            slicer = [slice(None) for _ in hidden_states.shape]
+            slicer[1] = slice(0, 4)
+            part = part + hidden_states[tuple(slicer)][..., :length]
+            place = tuple([0, 1])
+            corner = hidden_states[place]
+            part = part + corner
             last = hidden_states[:, -1]
             hidden_states = layer(picked, part, last, name)
         return hidden_states
