@@ -2,7 +2,8 @@
 
 What is remembered of a file: its facts and a brief of them, by content; its outcome, by content and by the *world* (the
 facts of all files, positions left out) in which the rules looked at it; and the answers that the project gave then. In
-the same world a changed file is looked at again with the answers of before, without linking anything. In another world
+the same world a changed file is looked at again with the answers of before, without linking anything; a change that no
+other file can notice (:mod:`.increment`) makes no other world. In another world
 everything is linked anew, and an outcome stands if all its answers are the same.
 """
 
@@ -11,15 +12,17 @@ from __future__ import annotations
 import gc
 import hashlib
 import pickle
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from awp_lint.detector.config import Settings
 from awp_lint.detector.configs import config_outcomes
 from awp_lint.detector.finding import Problem
+from awp_lint.detector.increment import Renumbering, State, unnoticed
 from awp_lint.detector.project.cache import Cache, key
 from awp_lint.detector.project.kinds import Kind
-from awp_lint.detector.project.reading import ReadFile, screen
+from awp_lint.detector.project.reading import ReadFile, read_bytes, screen
 from awp_lint.detector.project.screening import Screened, in_scope
 from awp_lint.detector.project.workers import each
 from awp_lint.detector.scan import Progress, ScanResult
@@ -136,11 +139,12 @@ class _Run:
             screened.append(bare._replace(last_name=file.module.rpartition(".")[2]))
         return in_scope(screened) | {index for index, file in enumerate(self.files) if file.found.named}
 
-    def _key(self, what: str, index: int, scope: bool = True) -> bytes:
+    def _key(self, what: str, index: int, scope: bool = True, digest: bytes | None = None) -> bytes:
+        """``digest``: of another content than the file's own."""
         file = self.files[index]
         kind = "notebook" if file.found.real.endswith(".ipynb") else "module"
         parts = (file.module, str(file.is_package), kind, str(scope), repr(self.settings.target))
-        return key(what, file.digest, *parts)
+        return key(what, digest or file.digest, *parts)
 
     def _briefs(self, scope: set[int]) -> list[Brief]:
         """What is to be known of every file; facts are made of those in scope that have none."""
@@ -193,15 +197,16 @@ class _Run:
             for part in (file.found.path, file.module, str(file.is_package)):
                 digest.update(part.encode("utf-8", "surrogatepass") + b"\0")
             digest.update(briefs[index].shape + briefs[index].values)
+        about = repr(self.settings)
+        name, moved = self._world(digest.digest(), usable, about)
         world = World(
             linked=None,
             facts_of=self._facts_by_path,
             digests={file.found.path: file.digest for file in self.files},
             chosen=Chosen(self.settings),
             settings=self.settings,
-            world=digest.digest(),
+            world=name,
         )
-        about = repr(self.settings)
         keys = {i: key("outcome", self.files[i].digest, self.files[i].identity, about) for i in usable}
         answer_keys = {i: key("answers", self.files[i].identity, about) for i in usable}
         known = self.cache.get_many(keys.values())
@@ -217,7 +222,7 @@ class _Run:
         self.count.add(len(self.files) - len(todo))
         kept: dict[bytes, bytes] = {}
         if len(todo) <= _FEW:
-            self._from_memory(todo, world, answer_keys, outcomes)
+            kept.update(self._from_memory(todo, world, answer_keys, moved, outcomes))
             kept.update({keys[i]: pickle.dumps(outcomes[i], protocol=5) for i in todo if i in outcomes})
             todo = [index for index in todo if index not in outcomes]
         if todo:
@@ -240,10 +245,56 @@ class _Run:
         self.cache.put_many(kept)
         return [outcomes[index] for index in sorted(outcomes)]
 
+    def _world(self, digest: bytes, usable: Sequence[int], about: str) -> tuple[bytes, dict[int, Renumbering]]:
+        """The name of the world that the files are: that of the last scan, if since then nothing changed but what
+        nobody notices; with the new numbers of functions in the files that changed so."""
+        contents = {self.files[index].found.path: self.files[index].digest for index in usable}
+        place = key("last", about, *(self.files[index].identity for index in usable))
+        data = self.cache.get_many((place,)).get(place)
+        name, moved = digest, {}
+        if data is not None:
+            last, last_name, before = pickle.loads(data)
+            changed = [index for index in usable if before[self.files[index].found.path] != self.files[index].digest]
+            if last == digest:
+                name = last_name
+            elif len(changed) <= _FEW and not self.settings.entry_points:
+                found = self._unnoticed({index: before[self.files[index].found.path] for index in changed})
+                name, moved = (digest, {}) if found is None else (last_name, found)
+        self.cache.put_many({place: pickle.dumps((digest, name, contents), protocol=5)})
+        return name, moved
+
+    def _unnoticed(self, changed: dict[int, bytes]) -> dict[int, Renumbering] | None:
+        """The new numbers of functions in changed files, given with what they held; None if anybody may notice."""
+        allowed: Counter[str] = Counter()
+        moved: dict[int, Renumbering] = {}
+        for index, digest in changed.items():
+            name = self._key("facts", index, digest=digest)
+            data = self.cache.get_many((name,)).get(name)
+            if data is None:
+                return None
+            change = unnoticed(
+                self.files[index].found.path, State(*load_facts(data)), State(*load_facts(self._facts(index)))
+            )
+            if change is None:
+                return None
+            allowed.update(change.names)
+            moved[index] = change.renumbering
+        for file in self.files if allowed else ():
+            raw = read_bytes(file.found.real)
+            allowed.subtract({name: raw.count(name.encode("utf-8", "surrogatepass")) for name in allowed})
+        return None if any(left < 0 for left in allowed.values()) else moved
+
     def _from_memory(
-        self, todo: Sequence[int], world: World, answer_keys: dict[int, bytes], outcomes: dict[int, Outcome]
-    ) -> None:
-        """Look at files again with the answers that the project gave in the same world."""
+        self,
+        todo: Sequence[int],
+        world: World,
+        answer_keys: dict[int, bytes],
+        moved: dict[int, Renumbering],
+        outcomes: dict[int, Outcome],
+    ) -> dict[bytes, bytes]:
+        """Look at files again with the answers that the project gave in the same world. Returns the answers that have
+        to be remembered by other numbers."""
+        kept: dict[bytes, bytes] = {}
         remembered = self.cache.get_many([answer_keys[index] for index in todo])
         for index in todo:
             data = remembered.get(answer_keys[index])
@@ -252,11 +303,16 @@ class _Run:
             answers = pickle.loads(data)
             if answers.get(("world",)) != world.world:
                 continue
+            if index in moved:
+                answers = moved[index].moved(answers)
             try:
                 outcomes[index] = look_at(self.files[index], from_memory(answers), world)
             except Unanswered:
                 continue
+            if index in moved:
+                kept[answer_keys[index]] = pickle.dumps(answers, protocol=5)
             self.count.add()
+        return kept
 
     def _link(self, usable: Sequence[int], world: World) -> None:
         names = [self._key("facts", index) for index in usable if index not in self.fresh]

@@ -137,6 +137,67 @@ def test_any_edit_gives_what_a_cold_run_gives(project: Path, name: str) -> None:
         assert run(project) == run(project, cache=False)
 
 
+ALONE = """
+def spare(value, *, scale=2):
+    return value * scale
+
+
+"""
+
+
+def test_a_function_that_nobody_can_notice_links_nothing(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """... wherever it comes, and the numbers of the functions behind it and in it still are theirs."""
+    model = project / "lib/model.py"
+    nested = "\n\ndef order(rows):\n    return sorted(rows, key=lambda row: row.size)\n"
+    model.write_text(model.read_text() + nested)
+    before = run(project)
+    assert before == run(project, cache=False)
+    text = model.read_text()
+    edits = [
+        text + ALONE,
+        text.replace("class Model", ALONE + "class Model"),
+        text,
+        ALONE.replace("spare", "unheard") + text,
+    ]
+    expected = []
+    for edit in edits:
+        model.write_text(edit)
+        expected.append(run(project, cache=False))
+
+    def linked(*arguments: object) -> None:
+        raise AssertionError("linked anew")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("awp_lint.detector.pipeline.Linked", linked)
+        for edit, cold in zip(edits, expected, strict=True):
+            model.write_text(edit)
+            assert run(project) == cold
+    sampling = project / "lib/sampling.py"
+    sampling.write_text("\n" + sampling.read_text() + ALONE)
+    assert run(project) == run(project, cache=False)
+
+
+@pytest.mark.parametrize(
+    ("name", "addition"),
+    [
+        ("lib/model.py", "def spare(value):\n    return forward(value)\n"),  # calls something
+        ("lib/model.py", "def generate(value):\n    return value\n"),  # takes a name that others use
+        ("lib/model.py", "def main():\n    return 1\n"),  # is an entry
+        ("app.py", "@app.post('/other')\ndef other(value):\n    return value\n"),
+        ("app.py", "def spare(value):\n    return value\n\nspare(1)\n"),
+        ("app.py", "class Spare:\n    def pick(self):\n        return 1\n"),
+        ("lib/__init__.py", "def pick(value):\n    return value\n"),
+    ],
+)
+def test_additions_that_others_may_notice(project: Path, name: str, addition: str) -> None:
+    run(project)
+    file = project / name
+    text = file.read_text()
+    for changed in (text + "\n\n" + addition, text):
+        file.write_text(changed)
+        assert run(project) == run(project, cache=False)
+
+
 def test_settings_are_part_of_what_is_cached(project: Path) -> None:
     assert run(project, select=("AWP602",)).findings != run(project, select=("AWP102",)).findings
     assert {f.rule for f in run(project, ignore=("AWP1",)).findings}.isdisjoint({"AWP101", "AWP102"})

@@ -7,13 +7,14 @@ without linking the project anew.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Protocol
 
 from awp_lint.detector.finding import Frame
-from awp_lint.detector.semantics.facts import GUARD_REFERENCE, FileFacts
+from awp_lint.detector.semantics.facts import GUARD_REFERENCE, FileFacts, FunctionFact
 from awp_lint.detector.semantics.frequency import call_line
-from awp_lint.detector.semantics.linked import Entry
+from awp_lint.detector.semantics.linked import Entry, Place
 from awp_lint.detector.semantics.outside import Outside
 from awp_lint.detector.semantics.values import Value
 from awp_lint.detector.semantics.view import Frequency
@@ -97,11 +98,15 @@ class Asking:
             entry: Entry = self._ask(("entry", number))
             chain = [Frame(library, 0, function) for library, function in entry.origin]
             for place in entry.places:
-                function = self._facts_of(place.path).functions[place.function]
+                function = self._named(place)
                 chain.append(Frame(place.path, call_line(function, place.call), function.qualname))
             frequency = Frequency(entry.path, entry.certainty, tuple(chain))
             known = self._entered[number] = Entered(frequency, entry.cold, entry.heats)
         return known
+
+    def _named(self, place: Place) -> FunctionFact:
+        named = (f for f in self._facts_of(place.path).functions if f.qualname == place.function)
+        return next(itertools.islice(named, place.which, None))
 
     def reached(self, qualname: str, line: int, call: tuple[int, int]) -> tuple[str, ...]:
         number = self._numbers.get((qualname, line))

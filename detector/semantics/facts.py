@@ -123,6 +123,17 @@ class FileFacts(NamedTuple):
     loops: bool  # whether code outside functions loops
 
 
+def function_names(facts: FileFacts) -> list[tuple[str, int]]:
+    """What tells a file's functions apart when their numbers change: qualified name, and which one of that name."""
+    seen: dict[str, int] = {}
+    found = []
+    for function in facts.functions:
+        number = seen.get(function.qualname, 0)
+        seen[function.qualname] = number + 1
+        found.append((function.qualname, number))
+    return found
+
+
 def shape(facts: FileFacts) -> bytes:
     """A digest of the facts without positions: equal shapes give equal links, but for line numbers."""
     functions = [

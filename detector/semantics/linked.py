@@ -1,7 +1,7 @@
 """The whole project, linked: what one file's model may ask of all the others.
 
 :class:`Linked` answers both halves of :class:`~awp_lint.detector.semantics.outside.Outside` and, for a function by its
-file and number, how often it is entered and what its calls reach. Positions are numbers of functions and calls, not
+file and number, how often it is entered and what its calls reach. Positions are functions and numbers of calls, not
 lines, so that an answer stays right when lines move.
 """
 
@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from awp_lint.detector.config import Settings
 from awp_lint.detector.semantics.callgraph import CallGraph
+from awp_lint.detector.semantics.facts import function_names
 from awp_lint.detector.semantics.frequency import Frequencies
 from awp_lint.detector.semantics.index import Index, IndexedFile
 from awp_lint.detector.semantics.summaries import FileValues, link_values
@@ -22,10 +23,12 @@ _MAX_REACHED = 16
 
 
 class Place(NamedTuple):
-    """A call in a file: the function's number in it, and the call's number as edges of the call graph count."""
+    """A call in a file: the function by its qualified name (which one of those that share it), and the call's number as
+    edges of the call graph count."""
 
     path: str
-    function: int
+    function: str
+    which: int
     call: int
 
 
@@ -50,6 +53,7 @@ class Linked:
         self.frequencies = Frequencies(self.graph, settings.entry_points)
         self._numbers = {file.path: number for number, file in enumerate(self.index.files)}
         self._callers: dict[int, set[int]] | None = None
+        self._names: dict[int, list[tuple[str, int]]] = {}
         self._values = link_values(values, self, target=settings.target)
 
     # names and classes ---------------------------------------------------------------------------------------------
@@ -110,7 +114,10 @@ class Linked:
 
     def _place(self, gid: int, call: int) -> Place:
         number = self.index.function_file[gid]
-        return Place(self.index.files[number].path, gid - self.index.first_function[number], call)
+        names = self._names.get(number)
+        if names is None:
+            names = self._names[number] = function_names(self.index.files[number].facts)
+        return Place(self.index.files[number].path, *names[gid - self.index.first_function[number]], call)
 
     def reached(self, path: str, function: int, call: int) -> tuple[str, ...]:
         """Dotted names of the project's functions that a call, by its number, may run."""
