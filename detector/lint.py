@@ -101,6 +101,8 @@ def lint(options: argparse.Namespace, settings: Settings, command: Sequence[str]
         seconds=time.monotonic() - started,
         notes=notes,
     )
+    if options.advise and profile is not None:
+        report = dataclasses.replace(report, profile={**profile, "advice": _advice(report)})
     if options.patch_dir is not None:
         _write_patches(options, report, ranked, problems, read)
     _emit(options, report, to_stderr=command is not None)
@@ -512,11 +514,23 @@ def _emit(options: argparse.Namespace, report: Report, to_stderr: bool) -> None:
     from awp_lint.detector.reporting import text
 
     lines = text.statistics(report, _rule_names()) if options.statistics else text.render(report, options.verbose)
+    if options.advise and not options.statistics:
+        from awp_lint.detector.layers import advise
+
+        unit = report.profile["unit"] if report.profile is not None else "run"
+        lines += [(("", ""),), *(((row, ""),) for row in advise.lines(_advice(report), unit, options.verbose))]
     if options.output:
         _write_file(options.output, plain(lines))
         return
     stream = sys.stderr if to_stderr else sys.stdout
     write(lines, stream, use_color(stream, options.color))
+
+
+def _advice(report: Report) -> dict[str, Any]:
+    from awp_lint.detector.layers.advise import advise
+    from awp_lint.detector.reporting.json_report import finding_dict
+
+    return advise(report.profile, [finding_dict(finding) for finding in report.findings])
 
 
 def _page(options: argparse.Namespace, report: Report) -> str:

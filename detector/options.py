@@ -153,6 +153,9 @@ def build_parser() -> argparse.ArgumentParser:
     report.add_argument(
         "--from-report", metavar="FILE", help="with --format html: a page from a JSON report; nothing is scanned or run"
     )
+    report.add_argument(
+        "--advise", action="store_true", help="also what to pull next beyond single lines; sharper with a profile run"
+    )
     report.add_argument("--statistics", action="store_true", help="counts by rule instead of the findings")
     report.add_argument("--color", choices=("auto", "always", "never"), default="auto")
     report.add_argument("--quiet", action="store_true", help="no messages, only the report")

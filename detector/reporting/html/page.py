@@ -124,6 +124,7 @@ def _run_sections(data: Mapping[str, Any], profile: Mapping[str, Any]) -> dict[s
         "curves": _curves(profile),
         "unit_times": picture.get("unit_times"),
         "missing": view.not_measured(profile),
+        "advice": view.advice(data),
     }
 
 

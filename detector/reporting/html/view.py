@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from awp_lint.detector.layers.advise import advise
 from awp_lint.detector.profiling.peaks import Peaks, peaks_of
 from awp_lint.detector.profiling.roots import ROOTS
 from awp_lint.detector.reporting import words
@@ -445,6 +446,17 @@ def telemetry(profile: Data) -> dict[str, Any] | None:
     throttled = [f"{word}: {words.percent(share)} of samples" for word, share in device.get("throttled", {}).items()]
     return {"name": device["name"], "samples": device["samples"], "rows": rows, "throttled": throttled,
             "series": device.get("series") or {}, "others": len(devices) - 1}  # fmt: skip
+
+
+def advice(data: Data) -> dict[str, Any] | None:
+    """The layers' options for a run with device work; None without."""
+    if data["profile"]["gpu_busy_ms"] is None:
+        return None
+    found = advise(data["profile"], data["findings"])
+    states = {"yes": "good", "unknown": "warn", "no": ""}
+    applies = {"yes": "applies", "unknown": "not known", "no": "does not apply"}
+    rows = [{**row, "state": states[row["applies"]], "applies": applies[row["applies"]]} for row in found["options"]]
+    return {"note": found["note"], "rows": rows, "combinations": found["combinations"]}
 
 
 def not_measured(profile: Data) -> list[dict[str, str]]:

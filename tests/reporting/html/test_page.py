@@ -172,7 +172,7 @@ def test_the_page_of_a_device_run(device_run: dict[str, Any]) -> None:
     ids = {attrs["id"] for tag, attrs in read.tags if tag == "section"}
     assert ids == {
         "findings", "timeline-section", "idle", "kernels", "roofline-section", "launches", "telemetry", "times",
-        "missing", "run", "definitions",
+        "advice", "missing", "run", "definitions",
     }  # fmt: skip
     payload = read.payload()
     assert payload["roofline"]["ridge"] == 206.0 and payload["roofline"]["points"]
