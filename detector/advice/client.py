@@ -1,8 +1,9 @@
 """Asking an OpenAI-compatible endpoint for JSON of a given schema, within bounds.
 
-The ``openai`` package builds and sends the requests; it is imported when the first one is made. An answer is read
-piece by piece, so that neither its size nor the time it takes is the server's to decide, and is nothing but data of
-the schema: whatever else it holds is an error.
+The ``openai`` package builds and sends the requests; it is imported when the first one is made. Answers are asked for
+as a stream, which proxies do not cut for silence (a server may send them whole). They are read piece by piece, so that
+neither their size nor the time they take is the server's to decide, and are nothing but data of the schema: whatever
+else they hold is an error.
 """
 
 from __future__ import annotations
@@ -18,8 +19,10 @@ from typing import Any
 
 from awp_lint.detector.advice.budget import Budget
 from awp_lint.detector.advice.settings import HOSTED, KEY, LlmSettings
+from awp_lint.detector.advice.stream import EVENTS, Broken, assembled
 
 MAX_BYTES = 1_000_000  # of an answer with its wrapping
+_WRAPPING = 8  # times as much in a stream, where each word has a wrapping of its own
 _TRIES = 3
 _LONGEST_PAUSE = 20.0  # s, whatever the server asks for
 _RETRIED = (408, 409, 429)
@@ -59,6 +62,8 @@ class Question:
             "max_tokens": self.max_tokens,
             "temperature": 0.0 if self.sample == 0 else 0.7,
             "seed": self.sample,
+            "stream": True,
+            "stream_options": {"include_usage": True},
             "response_format": {
                 "type": "json_schema",
                 "json_schema": {"name": self.name, "strict": True, "schema": dict(self.schema)},
@@ -136,7 +141,9 @@ class Client:
         limit = max(min(self._settings.timeout, self._budget.left()), 0.1)
         try:
             with self._client.chat.completions.with_streaming_response.create(**body, timeout=limit) as response:
-                raw = self._body(response, time.monotonic() + limit)
+                streamed = response.headers.get("content-type", "").partition(";")[0].strip().lower() == EVENTS
+                most = MAX_BYTES * (_WRAPPING if streamed else 1)
+                raw = self._body(response, time.monotonic() + limit, most)
         except openai.APITimeoutError:
             raise LlmError(f"{question.model}: no answer in {limit:.0f} s") from None
         except openai.APIConnectionError as error:
@@ -150,14 +157,14 @@ class Client:
             raise
         except Exception as error:  # the transport's own, while the answer is read
             raise _Again(f"{question.model}: the answer broke off ({type(error).__name__})") from None
-        return _content(raw, question)
+        return _content(raw, streamed, question)
 
-    def _body(self, response: Any, end: float) -> bytes:
+    def _body(self, response: Any, end: float, most: int) -> bytes:
         pieces = bytearray()
         for piece in response.iter_bytes():
             pieces += piece
-            if len(pieces) > MAX_BYTES:
-                raise LlmError(f"an answer of more than {MAX_BYTES // 1_000_000} MB was cut off")
+            if len(pieces) > most:
+                raise LlmError(f"an answer of more than {most // 1_000_000} MB was cut off")
             if time.monotonic() > end:
                 raise LlmError("an answer that did not end in time was cut off")
             if self._stop.is_set():
@@ -187,6 +194,8 @@ _OPTIONAL: dict[str, tuple[str, ...]] = {
     "max_tokens": ("max_completion_tokens",),
     "temperature": ("temperature",),
     "seed": ("seed",),
+    "stream_options": ("stream_options", "include_usage"),
+    "stream": ("stream",),
 }
 
 
@@ -213,15 +222,17 @@ def _line(error: BaseException) -> str:
     return "".join(c for c in text if c.isprintable())[:200]
 
 
-def _content(raw: bytes, question: Question) -> tuple[str, int]:
+def _content(raw: bytes, streamed: bool, question: Question) -> tuple[str, int]:
     """The text within a completion, and its tokens."""
     try:
-        document = json.loads(raw)
+        document = assembled(raw) if streamed else json.loads(raw)
         choice = document["choices"][0]
         message = choice["message"]
         text = message.get("content")
         reason = choice.get("finish_reason")
         refusal = message.get("refusal")
+    except Broken as error:
+        raise _Again(f"{question.model}: {_line(error)}") from None
     except (ValueError, RecursionError):
         raise _Again(f"{question.model}: the answer is no JSON (broken off?)") from None
     except (LookupError, TypeError, AttributeError):

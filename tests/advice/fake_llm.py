@@ -25,6 +25,18 @@ class Reply:
     endless: float | None = None  # seconds between pieces
     cut: bool = False
     delay: float = 0.0
+    events: list[Any] | None = None  # sent as a stream instead; bytes stand as they are
+
+
+def streamed(text: str, size: int = 7, usage: int | None = 100, **last: Any) -> Reply:
+    """The text as a stream of pieces, with an end and, if there is one, the usage behind it."""
+    pieces = [text[at : at + size] for at in range(0, len(text), size)]
+    events: list[Any] = [{"choices": [{"index": 0, "delta": {"role": "assistant", "content": ""}}]}]
+    events += [{"choices": [{"index": 0, "delta": {"content": piece}}]} for piece in pieces]
+    events.append({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop", **last}]})
+    if usage is not None:
+        events.append({"choices": [], "usage": {"total_tokens": usage}})
+    return Reply(events=[*events, b"[DONE]"])
 
 
 def error(status: int, message: str, **headers: str) -> Reply:
@@ -72,8 +84,13 @@ def fake_llm() -> Iterator[FakeLlm]:
 
         def _reply(self, reply: Reply) -> None:
             stopping.wait(reply.delay)
+            kind = "application/json"
             if reply.raw is not None:
                 data = reply.raw
+            elif reply.events is not None:
+                kind = "text/event-stream; charset=utf-8"
+                rows = [e if isinstance(e, bytes) else json.dumps(e).encode() for e in reply.events]
+                data = b"".join(b"data: " + row + b"\n\n" for row in rows)
             else:
                 message = {"role": "assistant", "content": reply.content, "refusal": reply.refusal}
                 usage = {"prompt_tokens": 90, "completion_tokens": 10, "total_tokens": 100}
@@ -82,8 +99,7 @@ def fake_llm() -> Iterator[FakeLlm]:
                     {"id": "1", "object": "chat.completion", "choices": [choice], "usage": usage}
                 ).encode()
             self.send_response(reply.status)
-            self.send_header("Content-Type", "application/json")
-            for name, value in reply.headers.items():
+            for name, value in {"Content-Type": kind, **reply.headers}.items():
                 self.send_header(name, value)
             length = len(data) + 1000 if reply.cut else 10**12 if reply.endless is not None else len(data)
             self.send_header("Content-Length", str(length))

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_llm import FakeLlm, Reply, error
+from fake_llm import FakeLlm, Reply, error, streamed
 
 from awp_lint.detector.advice import client as client_module
 from awp_lint.detector.advice.asking import Asker
@@ -61,6 +61,33 @@ def test_a_question_is_sent_with_its_schema_and_its_answer_comes_back(llm: FakeL
     assert (budget.used_calls, budget.used_tokens) == (1, 100)  # what the server says it used
 
 
+def test_answers_come_as_a_stream_where_the_server_can(llm: FakeLlm) -> None:
+    llm.answers(streamed('{"n": 3}'))
+    answer, budget = ask(llm)
+    assert answer == {"n": 3} and budget.used_tokens == 100
+    assert llm.requests[0]["stream"] is True and llm.requests[0]["stream_options"] == {"include_usage": True}
+    llm.answers(streamed('{"n": 4}', size=1, usage=None))
+    answer, budget = ask(llm)
+    assert answer == {"n": 4}
+    assert 0 < budget.used_tokens <= 2000  # a guess from what was sent
+    lines = 'event: x\r\n: keep alive\r\ndata:{"choices":\r\ndata: [{"delta": {"content": "{\\"n\\": 5}"}}]}\r\n\r\n'
+    end = b'data: {"choices": [{"delta": {}, "finish_reason": "stop"}]}\n\ndata: [DONE]\n\ndata: {"error": "late"}\n\n'
+    llm.answers(Reply(raw=lines.encode() + end, headers={"Content-Type": "text/event-stream"}))
+    assert ask(llm)[0] == {"n": 5}
+
+
+def test_a_server_without_streams_is_asked_without(llm: FakeLlm) -> None:
+    def script(body: dict[str, Any]) -> Reply:
+        for part in ("stream_options", "stream"):
+            if part in body:
+                return error(400, f"unknown field {part}")
+        return Reply('{"n": 1}')
+
+    llm.script = script
+    assert ask(llm)[0] == {"n": 1}
+    assert "stream" not in llm.requests[-1]
+
+
 @pytest.mark.parametrize("content", ['```json\n{"n": 3}\n```', '<think>3? {"n": 4}</think>\n{"n": 3}', ' {"n": 3}\n'])
 def test_wrappings_that_servers_without_schemas_add(llm: FakeLlm, content: str) -> None:
     llm.answers(Reply(content))
@@ -86,6 +113,21 @@ def test_wrappings_that_servers_without_schemas_add(llm: FakeLlm, content: str) 
         (Reply(raw=b"<html>"), "no JSON"),
         (Reply(raw=b'{"choices": [{"mess'), "broken off"),
         (Reply('{"n": 3}', cut=True), "broke off"),
+        (Reply(events=streamed('{"n": 3}').events[:-3]), "broke off"),
+        (Reply(events=streamed('{"n": 3}').events, cut=True), "broke off"),
+        (Reply(events=[b'{"choices": [{"delta']), "broke off within an event"),
+        (Reply(events=[]), "holds nothing"),
+        (Reply(events=[b"[DONE]"]), "holds nothing"),
+        (Reply(events=[{"choices": []}, {"error": {"message": "out of\nmemory"}}]), r"error \(out of memory\)"),
+        (Reply(events=[{"choices": [{"delta": {"content": 3}}]}]), "no chat completion"),
+        (Reply(events=[{"choices": [3]}]), "no chat completion"),
+        (Reply(events=[[1]]), "no chat completion"),
+        (streamed("three"), "no JSON"),
+        (streamed(""), "an empty answer"),
+        (streamed('{"n": ', finish_reason="length"), "longer than 50 tokens"),
+        (streamed("", delta={"refusal": "I cannot"}), "refused"),
+        (streamed("x" * 100_000, size=1), "more than 8 MB|no JSON"),
+        (streamed("x" * 10_000_000, size=1000), "more than 8 MB"),
         (Reply("x" * 10_000_000), "more than 1 MB"),
         (Reply('{"n": 3}', endless=0.0), "more than 1 MB"),
         (error(400, "maximum context length is 10 tokens"), "maximum context length"),
