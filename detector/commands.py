@@ -26,6 +26,8 @@ def run(options: argparse.Namespace, command: Sequence[str] | None) -> int:
         return _explain(options.explain)
     if options.explain_metric is not None:
         return _explain_metric(options.explain_metric)
+    if options.ledger:
+        return _ledger()
     if options.list_rules:
         return _list_rules(options.format)
     if options.from_report is not None:
@@ -102,6 +104,16 @@ def _explain(name: str) -> int:
             _print_markdown(explain(rule))
             return EXIT_CLEAN
     raise UsageError(f"no rule is called {name!r}; see awp-lint --list-rules")
+
+
+def _ledger() -> int:
+    from awp_lint.detector import ledger
+
+    path = ledger.place()
+    if path is None:
+        raise UsageError("AWP_LINT_LEDGER switches the ledger off here")
+    print("\n".join(ledger.report(ledger.read(path), path)))
+    return EXIT_CLEAN
 
 
 def _explain_metric(name: str) -> int:

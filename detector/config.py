@@ -41,6 +41,7 @@ class Settings:
     target: Target = field(default_factory=Target)
     jobs: int = 0  # 0: one a core
     cache: bool = True
+    ledger: bool = field(default=True, repr=False)  # whether predictions are kept, see ``awp_lint.detector.ledger``
     baseline: str | None = field(default=None, repr=False)  # absolute; decides what is shown, not what is found
 
     def selects(self, rule: str) -> bool:
@@ -134,7 +135,7 @@ def settings_from_file(path: Path, base: Settings) -> Settings:
             target = _with_target(path, target, key, value)
         elif key == "baseline" and isinstance(value, str):
             changes[name] = str(path.absolute().parent / value)
-        elif key == "jobs" and isinstance(value, int):
+        elif (key == "jobs" and isinstance(value, int)) or (key == "ledger" and isinstance(value, bool)):
             changes[name] = value
         elif key in ("profile", "llm"):
             continue  # read where they are used

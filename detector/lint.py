@@ -85,6 +85,10 @@ def lint(options: argparse.Namespace, settings: Settings, command: Sequence[str]
         notes = (*notes, *told)
         if adviser is not None:
             ranked = adviser.proven(ranked)
+    if command is not None and profile is not None and settings.ledger and not options.no_ledger:
+        from awp_lint.detector import ledger
+
+        ledger.keep(profile, ranked, command)
     if options.fix and proven is None:
         return _fix(options, settings, ranked, problems, result.digests)
     if options.diff:

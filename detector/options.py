@@ -213,6 +213,7 @@ def build_parser() -> argparse.ArgumentParser:
         metavar="FILE",
         help="fail if the run does more a step than the saved ones (counts; on a GPU times too)",
     )
+    run.add_argument("--no-ledger", action="store_true", help="keep no prediction of this run (see --ledger)")
     run.add_argument(
         "--perfetto", metavar="FILE", help="also write the run as a trace for Perfetto: device work, calls, our marks"
     )
@@ -250,6 +251,7 @@ def build_parser() -> argparse.ArgumentParser:
         "--explain-metric", nargs="?", const="", metavar="NAME", help="what a number of the report means (alone: all)"
     )
     info.add_argument("--explain-finding", metavar="FILE:LINE", help="the full reasoning behind the findings at a line")
+    info.add_argument("--ledger", action="store_true", help="how well predictions on this machine came true")
     info.add_argument("--list-rules", action="store_true", help="every rule (with --format json: as JSON)")
     info.add_argument("--show-files", action="store_true", help="the files that would be scanned")
     info.add_argument("--show-settings", action="store_true", help="the settings in force")
