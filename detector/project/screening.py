@@ -7,7 +7,7 @@ imported by, however far: a handler that never mentions torch decides how often 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 _IMPORT = re.compile(rb"[ \t]*(?:from[ \t]+(\.*[\w.]*)[ \t]+import[ \t]+(.*)|import[ \t]+([\w., \t]+))")
@@ -36,24 +36,31 @@ def in_scope(files: Sequence[Screened]) -> set[int]:
 
     An import is followed by the last names it mentions, so that the answer errs towards too many files.
     """
-    import networkx
-
     model_code = [index for index, file in enumerate(files) if file.model_code]
     if len(model_code) == len(files):
         return set(model_code)
     by_last: dict[str, list[int]] = {}
     for index, file in enumerate(files):
         by_last.setdefault(file.last_name, []).append(index)
-    graph: networkx.DiGraph[object] = networkx.DiGraph()
-    graph.add_edges_from(("model code", index) for index in model_code)
+    imports: list[set[int]] = []
+    importers: list[set[int]] = [set() for _ in files]
     for index, file in enumerate(files):
-        graph.add_edges_from((index, target) for name in file.imports for target in by_last.get(name, ()))
-    if not model_code:
-        return set()
-    below = networkx.descendants(graph, "model code")
-    graph.add_edges_from((index, "model code") for index in model_code)
-    above = networkx.ancestors(graph, "model code")
-    return {index for index in below | above if isinstance(index, int)}
+        imports.append({target for name in file.imports for target in by_last.get(name, ())})
+        for target in imports[index]:
+            importers[target].add(index)
+    return _reached(model_code, imports) | _reached(model_code, importers)
+
+
+def _reached(start: Iterable[int], following: Sequence[Iterable[int]]) -> set[int]:
+    """What can be reached. A library of graphs takes longer to load than all else of a scan that the cache answers."""
+    found = set(start)
+    pending = list(found)
+    while pending:
+        for index in following[pending.pop()]:
+            if index not in found:
+                found.add(index)
+                pending.append(index)
+    return found
 
 
 def imported_names(raw: bytes) -> frozenset[str]:
