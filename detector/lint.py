@@ -49,7 +49,7 @@ def lint(options: argparse.Namespace, settings: Settings, command: Sequence[str]
         outcome = _measured(options, command, findings, result)
         findings = [dataclasses.replace(f, evidence=outcome.evidence.get(f.id)) for f in findings]
         findings += outcome.extra_findings
-        profile, exit_code = outcome.profile, outcome.exit_code
+        profile, exit_code = _with_counters(options, outcome.profile), outcome.exit_code
         notes += tuple(outcome.notes)
     elif options.use_profile is not None:
         from awp_lint.detector.verification.saved import priced
@@ -214,6 +214,14 @@ def _measured(
     from awp_lint.detector.profiling.attach import profile_running
 
     return profile_running(findings, result.units, options.attach, _run_options(options))
+
+
+def _with_counters(options: argparse.Namespace, profile: dict[str, Any]) -> dict[str, Any]:
+    if options.ncu is None:
+        return profile
+    from awp_lint.detector.profiling import ncu
+
+    return ncu.with_counters(profile, ncu.load(options.ncu), Path(options.ncu).name)
 
 
 def _kept(
@@ -554,7 +562,10 @@ def show_report(options: argparse.Namespace) -> int:
     """The page of a JSON report that was kept, with what its sources look like now."""
     from awp_lint.detector.reporting.html import page
 
-    rendered = _rendered_page(options, page.load(options.from_report))
+    data = page.load(options.from_report)
+    if data["profile"] is not None:
+        data["profile"] = _with_counters(options, data["profile"])
+    rendered = _rendered_page(options, data)
     if options.output:
         _write_file(options.output, rendered)
     else:

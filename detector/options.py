@@ -200,6 +200,7 @@ def build_parser() -> argparse.ArgumentParser:
     run.add_argument(
         "--trace", metavar="FILE", help="evidence made elsewhere instead: Kineto JSON(.gz) or Nsight Systems SQLite"
     )
+    run.add_argument("--ncu", metavar="FILE", help="counters of kernels: a CSV export of Nsight Compute")
     run.add_argument(
         "--verify",
         action="store_true",
@@ -271,6 +272,18 @@ def check_combinations(options: argparse.Namespace, command: Sequence[str] | Non
             raise UsageError(f"--{name.replace('_', '-')} goes with --format html")
     if options.from_report is not None and (command is not None or options.attach is not None or options.paths):
         raise UsageError("--from-report shows a report that was kept: without paths, --profile and --attach")
+    if options.ncu is not None and all(
+        given is None for given in (command, options.attach, options.trace, options.from_report)
+    ):
+        raise UsageError("--ncu adds counters to a run: give it --profile, --attach, --trace or --from-report")
+    if options.compare is not None:  # a file that is none must not cost a whole run
+        from awp_lint.detector.reporting.html.page import load as load_report
+
+        load_report(options.compare)
+    if options.ncu is not None:
+        from awp_lint.detector.profiling.ncu import load as load_counters
+
+        load_counters(options.ncu)
     if options.format == "html" and options.statistics:
         raise UsageError("--statistics counts for a terminal: without --format html")
     if options.watch and (command is not None or options.fix or options.diff or options.output is not None):
