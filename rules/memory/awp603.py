@@ -59,7 +59,7 @@ class BlockingCopy(Rule):
     safety = """
         Unsafe: `.to` and `.cuda` of a host tensor get a pinned source and `non_blocking=True`, on machines that can
         pin. Use the project's own helper for pinning where it has one; pinning is refused or useless on MPS and under
-        WSL, and a tensor that turns out to be on the device cannot be pinned.
+        WSL. A tensor that turns out to be on the device is left as it is.
         """
     references = (
         "https://docs.pytorch.org/tutorials/intermediate/pinmem_nonblock.html",

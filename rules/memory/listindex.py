@@ -84,7 +84,10 @@ def _numbers(node: ast.List, view: FunctionView) -> bool:
 
 
 def _number(node: ast.expr, view: FunctionView) -> bool:
-    return view.value(node).kind is Kind.SCALAR and not isinstance(node, ast.Starred)
+    value = view.value(node)
+    if value.kind is Kind.UNKNOWN and isinstance(node, ast.Attribute):
+        return node.attr.endswith(("index", "idx", "position"))  # a counter that starts as None
+    return value.kind is Kind.SCALAR and not isinstance(node, ast.Starred)
 
 
 def _named_ids(node: ast.Subscript, parts: list[ast.expr], part: ast.expr, view: FunctionView) -> bool:

@@ -121,7 +121,7 @@ def _place(made: ast.Call, moved: Move | None) -> ast.Call:
 
 
 def pinned(call: ast.Call, source: ast.expr, definition: Definition) -> Fix | None:
-    """``x.to(device)`` of a host tensor → pinned and asynchronous, on machines that can pin."""
+    """``x.to(device)`` of a host tensor → pinned and asynchronous, on machines that can pin and where it is one."""
     if definition.file.target.device not in ("cuda", "rocm"):
         return None
     found = method(call)
@@ -131,7 +131,7 @@ def pinned(call: ast.Call, source: ast.expr, definition: Definition) -> Fix | No
     code = definition.text(source)
     if "\n" in code or not pure_chain(source):
         return None
-    pinning = f"{code}.pin_memory() if {cuda}.is_available() else {code}"
+    pinning = f"{code}.pin_memory() if {code}.is_cpu and {cuda}.is_available() else {code}"
     start, end = definition.range(source)
     text = definition.source.text
     close = definition.range(call)[1] - 1
@@ -149,7 +149,7 @@ def pinned(call: ast.Call, source: ast.expr, definition: Definition) -> Fix | No
             Edit(close, close, f"{comma}non_blocking=True"),
         ),
         effects=(Effect.TIMING, Effect.MEMORY),
-        requires=(f"`{short(source, 30)}` is on the host whenever this runs, and pinning works (not on WSL)",),
+        requires=("pinning works (not on WSL)",),
     )
 
 

@@ -58,5 +58,5 @@ def _steps(loop: ast.For, view: FunctionView) -> Iterator[ast.Call]:
 def _annotated(scheduler: ast.expr, file: FileView) -> str:
     """The one class that the file annotates a scheduler of this name with, "" where there are none or several."""
     name = scheduler.attr if isinstance(scheduler, ast.Attribute) else getattr(scheduler, "id", "")
-    found = {cls for known, cls in _ANNOTATED.findall(file.text) if known == name}
+    found = {cls for known, cls in _ANNOTATED.findall(file.text) if known == name and "Scheduler" in cls}
     return found.pop() if len(found) == 1 else ""

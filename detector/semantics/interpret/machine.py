@@ -101,6 +101,7 @@ class Machine(Context):
         "class_attributes",
         "cls",
         "continues",
+        "declared",
         "default_device",
         "depth",
         "enclosing",
@@ -143,6 +144,7 @@ class Machine(Context):
         self.depth = 0
         self.steps = 0
         self.self_name: str | None = None
+        self.declared: dict[str, Value] = {}  # parameters annotated as tensors, which they stay
         self.default_device: Value | None = None
         self.attributes: dict[str, Value] = {}
         self.bound: dict[str, list[Value]] = {}  # all that each name, or ``self.x``, was assigned

@@ -67,7 +67,8 @@ def _value(m: Machine, function: str, argument: ast.arg, default: ast.expr | Non
     name = argument.arg
     declared = annotated(m, argument.annotation)
     if declared.kind is Kind.TENSOR:
-        return _tensor(m, function, argument, declared)
+        m.declared[name] = found = _tensor(m, function, argument, declared)
+        return found
     if declared != UNKNOWN and declared.kind is not Kind.NONE:
         return declared
     usual = _by_name(m, argument)

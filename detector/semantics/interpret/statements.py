@@ -96,7 +96,10 @@ def _unpack(m: Machine, targets: list[ast.expr], value: Value) -> None:
 def _assign(m: Machine, node: ast.Assign) -> None:
     value = evaluate(m, node.value)
     for target in node.targets:
-        assign(m, target, value)
+        if value.kind is Kind.UNKNOWN and value.cls is None and target.__class__ is ast.Name:
+            assign(m, target, m.declared.get(target.id, value))  # type: ignore[attr-defined]
+        else:
+            assign(m, target, value)
 
 
 @statement(ast.AnnAssign)
