@@ -7,7 +7,8 @@ B is the same loop with a mark on the call in it. ``armed`` is B - A while nothi
 while it is, ``floor`` is A2 - A; all in nanoseconds of the thread's own time a marked execution, medians of paired
 differences with 95 % bootstrap intervals. With ``--step`` (needs torch) the loop is a step of 1,000 small operations
 with 50 marked ones and one mark in a loop over 64 elements, and the figures are percent of a step, by the clock on the
-wall; ``budget`` is ``recorded`` with the marks thinned out as a profile run does it, over whole turns of it.
+wall; ``budget`` is a marks-only window of one second as a profile run has it: marks thinned out, and the window's
+begin and end (arming included) counted in.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
+
+WINDOW_S = 1.0  # of marks thinned out; a profile run's are up to 5 s
 
 LOOP = """
 def callee(value):
@@ -81,27 +84,30 @@ def child(folder: Path, blocks: int, device: str | None) -> None:
     marks = 114 if device else 1
     found: dict[str, list[float]] = {"armed": [], "recorded": [], "floor": []}
     length: list[float] = []
-    modes = [("armed", backend.off), ("recorded", backend.on)]
-    if device:
-        modes.append(("budget", backend.on))
-        found["budget"] = []
     gc.disable()
-    every = 1
-    for mode, switch in modes:
-        if mode == "budget":
-            backend.off()
-            every = thin(core._agent, length)
-            number = -(-number // every) * every
+    for mode, switch in (("armed", backend.off), ("recorded", backend.on)):
         switch()
         timed.marked(number)
-        for _ in range(max(blocks // every, 12)):  # a block of many steps needs fewer repetitions
-            order = ["plain", "plain_again", "marked"]
-            random.shuffle(order)
-            spent = {name: clock(getattr(timed, name), number) for name in order}
+        for _ in range(blocks):
+            spent = block(timed, clock, number)
             found[mode].append(spent["marked"] - spent["plain"])
             found["floor"].append(spent["plain_again"] - spent["plain"])
             length.append(spent["plain"])
     backend.off()
+    every: int | None = 1
+    if device:
+        every = thin(core._agent, statistics.median(length))
+        number = int(WINDOW_S / statistics.median(length))
+        found["budget"] = []
+
+        def window(steps: int) -> None:
+            backend.on()
+            timed.marked(steps)
+            backend.off()
+
+        for _ in range(max(blocks // 8, 6)):
+            spent = block(timed, clock, number, window)
+            found["budget"].append(spent["marked"] - spent["plain"])
     core._agent.finish()
     result = {
         "python": "{}.{}.{}".format(*sys.version_info[:3]),
@@ -114,23 +120,30 @@ def child(folder: Path, blocks: int, device: str | None) -> None:
     (folder / "result.json").write_text(json.dumps(result), encoding="utf-8")
 
 
-def thin(agent: Any, length: list[float]) -> int:
+def block(
+    timed: Any, clock: Callable[[Callable[[int], Any], int], float], number: int, marked: Any = None
+) -> dict[str, float]:
+    """Time a step of each loop, in random order."""
+    loops = {"plain": timed.plain, "plain_again": timed.plain_again, "marked": marked or timed.marked}
+    return {name: clock(loops[name], number) for name in random.sample(sorted(loops), len(loops))}
+
+
+def thin(agent: Any, step: float) -> int | None:
     """Thin out the marks as the schedule does, for what a step of ``marked`` records. Every how many steps."""
-    from awp_lint.detector.profiling.agent.budget import Thin, event_ns, run_length, thinned
+    from awp_lint.detector.profiling.agent.budget import Thin, choose, event_ns
 
     marks = sorted(agent.state.armed)
     loop = next(mark.number for found in agent.plan.by_path.values() for mark in found if mark.unit)
     events = {mark: 2 for mark in marks if mark != loop}
     events[max(events)] = 128  # the one in the loop over 64 elements is the last
-    step = statistics.median(length)
     backend = agent.backend
-    heavy, every, passing = thinned(events, 1, step, event_ns(agent.state.marks_ring()), backend.switches_all)
-    if heavy:
-        chosen = frozenset(marks) if backend.switches_all else heavy
-        run = run_length(0.0 if passing else backend.switch_ns(chosen), every, 1e9 * step)
-        agent.state.thin = Thin(chosen, every, loop, backend.switch, run, passing)
-        return every * run
-    return every
+    choice = choose(events, 1, step, event_ns(agent.state.marks_ring()), backend.switches_all)
+    if choice is None:
+        return 1
+    chosen = frozenset(marks) if backend.switches_all else choice.marks
+    agent.state.thin = Thin(chosen, choice.every, loop, backend.switch, choice.taken, 1e9 * step)
+    agent.state.thin.window_s = WINDOW_S
+    return choice.every
 
 
 def calibrate(clock: Callable[[Callable[[int], Any], int], float], function: Callable[[int], Any]) -> int:

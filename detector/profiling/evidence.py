@@ -14,7 +14,7 @@ from awp_lint.detector.profiling.timeline import Floats
 from awp_lint.detector.profiling.units import DRIFT
 from awp_lint.detector.profiling.whatif import WhatIf
 
-ASTRAY = 0.1  # of a mark's executions lie in pauses between units: then it is priced by the call
+ASTRAY = 0.5  # of a mark's executions lie in pauses between units: then it is priced by the call
 
 
 @dataclass(slots=True)

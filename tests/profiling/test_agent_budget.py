@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from programs import plan_of, pythons
 
-from awp_lint.detector.profiling.agent.budget import BUDGET, Thin, run_length, share, thinned
+from awp_lint.detector.profiling.agent.budget import BUDGET, Thin, choose, share
 from awp_lint.detector.profiling.launch import RunOptions, run_profiled
 from awp_lint.detector.profiling.reader import pair
 from awp_lint.detector.profiling.session import WindowKind
@@ -38,20 +38,20 @@ while time.time() < end:
 def test_share_and_choice() -> None:
     # 100 events of 500 ns in each of 10 units of 10 ms: 0.05 ms of 10 ms.
     assert share(1000, 10, 0.1, 500) == pytest.approx(0.005)
-    assert thinned({1: 1000, 2: 10}, 10, 0.1, 500) == (frozenset(), 1, True)
-    # 20,000 events take 10 ms of a 100 ms unit: kept within half the budget by one unit in twenty, and they must not
-    # even pass by in between.
-    assert thinned({1: 200_000, 2: 100}, 10, 1.0, 500) == (frozenset({1}), 20, False)
+    assert choose({1: 1000, 2: 10}, 10, 0.1, 500, False) is None
+    # 20,000 events take 10 ms of a 100 ms unit: even unrecorded they must not go on passing by.
+    assert choose({1: 200_000, 2: 100}, 10, 1.0, 500, False) == (frozenset({1}), None, pytest.approx(0.1))
+    # Unless that costs nothing: the light mark keeps its 0.005 %, and 10 % in one unit of 11 are within the rest.
+    assert choose({1: 200_000, 2: 100}, 10, 1.0, 500, True) == (frozenset({1}), 11, pytest.approx(0.1))
     # 400 events take 2 % of a 10 ms unit: passing by unrecorded they take 0.7 %, which leaves 0.3 % for recording.
-    assert thinned({1: 4000}, 10, 0.1, 500) == (frozenset({1}), 7, True)
-    # Where events that are not recorded cost nothing all of the budget is for recording.
-    assert thinned({1: 4000}, 10, 0.1, 500, quiet=True) == (frozenset({1}), 2, True)
+    assert choose({1: 4000}, 10, 0.1, 500, False) == (frozenset({1}), 7, pytest.approx(0.02))
     assert BUDGET == 0.01
 
 
 def test_units_in_turn() -> None:
+    # Units of 30 ms are read one at a time.
     switched: list[bool] = []
-    thin = Thin(frozenset({4}), 3, pace=9, switch=lambda: switched.append(thin.on))
+    thin = Thin(frozenset({4}), 3, 9, lambda: switched.append(thin.on), 0.02, 30e6)
     thin.begin()
     for now in range(10, 80, 10):
         thin.unit((9,), now)
@@ -61,31 +61,30 @@ def test_units_in_turn() -> None:
     assert switched == [True, False, True, False, True]
 
 
-def test_units_in_runs() -> None:
+def test_short_units_in_rows_that_get_warm_first() -> None:
+    # Rows of six units, one row in two; the first two of a row are not read.
     switched: list[bool] = []
-    thin = Thin(frozenset({4}), 2, pace=9, switch=lambda: switched.append(thin.on), run=2)
+    thin = Thin(frozenset({4}), 2, 9, lambda: switched.append(thin.on), 0.02, 5e6)
     thin.begin()
-    for now in range(10, 80, 10):
+    for now in range(10, 170, 10):
         thin.unit((9,), now)
-    thin.end(85)
-    assert thin.stretches == [(10, 20), (20, 30), (50, 60), (60, 70)]
-    assert switched == [True, False, True, False]
+    assert thin.stretches == [(30, 40), (40, 50), (50, 60), (60, 70), (150, 160)]
+    assert switched == [True, False, True]
 
 
-def test_the_first_units_of_a_longer_row_are_not_read() -> None:
-    thin = Thin(frozenset({4}), 2, pace=9, switch=lambda: None, run=4, passing=True)
-    thin.begin()
-    for now in range(10, 130, 10):
-        thin.unit((9,), now)
-    assert thin.stretches == [(30, 40), (40, 50), (110, 120)]  # of units 1 to 4, 9 and so on
-
-
-def test_length_of_a_run() -> None:
-    # A switch of 2.5 ms among units of 10 ms, one turn in 5: 10 units a turn make it a quarter of one percent.
-    assert run_length(2.5e6, 5, 10e6) == 20
-    assert run_length(1_000, 5, 10e6) == 6  # two of them to get warm
-    assert run_length(1_000, 5, 50e6) == 1  # in a unit of 50 ms being cold is nothing
-    assert run_length(1e12, 5, 10e6) == 50
+def test_only_the_first_units_of_a_window() -> None:
+    # Ten percent in a window of 500 units: 50 of them may be recorded.
+    thin = Thin(frozenset({4}), None, 9, lambda: None, 0.1, 10e6)
+    thin.window_s = 5.0
+    for start in (0, 1000):  # two windows
+        thin.begin()
+        assert thin.passing  # to be disabled before the first unit would be for all of the window
+        for unit in range(60):
+            thin.unit((9,), start + unit)
+        assert not thin.passing
+        thin.end(start + 60)
+    units = [start for start, _ in thin.stretches]
+    assert units == [*range(2, 50), *range(1002, 1050)]
 
 
 def test_a_pair_does_not_span_stretches() -> None:

@@ -11,7 +11,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 from time import thread_time_ns, time_ns
-from typing import Any, Callable
+from typing import Any, Callable, NamedTuple
 
 from awp_lint.detector.profiling.agent.ring import BREAK, Ring
 
@@ -26,73 +26,94 @@ _LONG_NS = 20e6  # ... where they are shorter than this
 
 
 class Thin:
-    """Marks that are recorded in one unit of ``every``, ``run`` units at a time, since switching has its price.
+    """Marks that are not recorded in every unit.
 
-    ``stretches``: when they were, as ``(start_ns, end_ns)``, a unit each; the first ``cold`` units of a row are not
-    among them. ``passing``: the marks' events go on while nothing is recorded of them, so that switching costs nothing.
+    With ``every`` they are recorded in one unit of so many, a row of units at a time, while their events go on passing
+    by. Where even that costs too much (``every`` is None) they are recorded in the first units of a window only, and
+    disabled then: to begin again within it would have every instruction of their functions pass by once more.
+
+    ``taken`` is the part of the time that recording them all takes, ``unit_ns`` a unit's length. ``stretches`` tells
+    when they were recorded, as ``(start_ns, end_ns)``, a unit each; the first units of a row are not among them, since
+    the code is run by the plain interpreter again then, and caches are cold.
     """
 
     def __init__(
         self,
         marks: frozenset[int],
-        every: int,
+        every: int | None,
         pace: int,
         switch: Callable[[], None],
-        run: int = 1,
-        passing: bool = False,
+        taken: float,
+        unit_ns: float,
     ) -> None:
         self.marks = marks
-        self.passing = passing
-        self.cold = _COLD if run > _COLD else 0
         self.every = every
-        self.run = run
         self.pace = pace  # the mark that counts the units
+        self.window_s = 1.0  # how long the next window is to be
         self.on = False
         self.stretches: list[tuple[int, int]] = []
+        self._short = unit_ns < _LONG_NS
+        self._taken = taken
+        self._unit_ns = unit_ns
+        self._row = self.row()
         self._switch = switch
         self._count = 0
         self._began = 0
-        self._row = 0  # units recorded since the last switch
+        self._recorded = 0  # units since the last switch
+
+    @property
+    def passing(self) -> bool:
+        """Whether the marks' events go on while nothing is recorded of them: always before a window's first unit."""
+        return self.every is not None or not self._count
+
+    @property
+    def cold(self) -> int:
+        """Units of a row that are not read."""
+        return _COLD if self._short and self._row > _COLD else 0
+
+    def row(self) -> int:
+        """Units that are recorded one after the other."""
+        if self.every is not None:
+            return _ROW if self._short else 1
+        least = (_ROW if self._taken < 0.1 else _COLD + 1) if self._short else 1
+        units = self.window_s * 1e9 / max(self._unit_ns, 1.0)
+        return min(max(least, int(BUDGET * units / self._taken)), _LONGEST)
 
     def facts(self) -> dict[str, Any]:
         """For ``process.json``; the stretch that is under way is open."""
         return {"marks": sorted(self.marks), "every": self.every, "stretches": self.stretches}
 
     def begin(self) -> None:
-        """A window opens: its first unit is recorded."""
+        """A window opens: its first units are recorded."""
         self.on = False
-        self._count = self._row = 0
+        self._row = self.row()
+        self._count = self._recorded = 0
 
     def end(self, now: int) -> None:
         """A window closes."""
         if self.on:
             self.on = False
-            self._recorded(now)
+            self._unit_ends(now)
 
     def unit(self, marks: tuple[int, ...], now: int) -> None:
         """A unit begins, in the program's thread."""
         if self.pace not in marks:
             return
-        turn = self._count // self.run % self.every == 0
+        rows = self._count // self._row
+        turn = rows == 0 if self.every is None else rows % self.every == 0
         self._count += 1
         if self.on:
-            self._recorded(now)
+            self._unit_ends(now)
         self._began = now
         if turn is not self.on:
             self.on = turn
-            self._row = 0
+            self._recorded = 0
             self._switch()
 
-    def _recorded(self, now: int) -> None:
-        self._row += 1
-        if self._row > self.cold:
+    def _unit_ends(self, now: int) -> None:
+        self._recorded += 1
+        if self._recorded > self.cold:
             self.stretches.append((self._began, now))
-
-
-def run_length(switch_ns: float, every: int, unit_ns: float) -> int:
-    """How many units are recorded at a time, so that switching keeps within a quarter of the budget."""
-    least = _ROW if unit_ns < _LONG_NS else 1
-    return min(max(least, math.ceil(switch_ns / (BUDGET / 4 * every * max(unit_ns, 1.0)))), _LONGEST)
 
 
 def event_ns(ring: Ring) -> float:
@@ -111,18 +132,23 @@ def share(events: float, units: int, seconds: float, cost_ns: float) -> float:
     return events * cost_ns / 1e9 / seconds if units and seconds > 0 else 0.0
 
 
-def thinned(
-    events: Mapping[int, int], units: int, seconds: float, cost_ns: float, quiet: bool = False
-) -> tuple[frozenset[int], int, bool]:
-    """The marks to be recorded in one unit of so many; none where all together keep the budget.
+class Choice(NamedTuple):
+    """Which marks are not recorded in every unit, in which ones they are, and the part of the time that they take."""
 
-    The last value says whether their events may go on between such units: with ``quiet`` (a back end whose marks cost
-    next to nothing while they are not recorded) always.
+    marks: frozenset[int]
+    every: int | None  # None: in the first units of a window
+    taken: float
+
+
+def choose(events: Mapping[int, int], units: int, seconds: float, cost_ns: float, quiet: bool) -> Choice | None:
+    """How to keep within the budget; None where all marks together do.
+
+    ``quiet``: a back end whose marks cost next to nothing while they are not recorded.
     """
     part = {mark: share(count, units, seconds, cost_ns) for mark, count in Counter(events).most_common()}
     left = sum(part.values())
     if left <= BUDGET:
-        return frozenset(), 1, True
+        return None
     heavy: set[int] = set()
     for mark, cost in part.items():
         if left <= BUDGET / 2:
@@ -130,7 +156,7 @@ def thinned(
         heavy.add(mark)
         left -= cost
     taken = sum(part[mark] for mark in heavy)
-    standing = 0.0 if quiet else _PASSING * taken
-    passing = left + standing <= 0.8 * BUDGET
-    room = max(BUDGET - left - standing, BUDGET / 5) if passing else BUDGET / 2
-    return frozenset(heavy), min(max(2, math.ceil(taken / room)), _MOST), passing
+    standing = left + (0.0 if quiet else _PASSING * taken)
+    if standing > 0.8 * BUDGET:
+        return Choice(frozenset(heavy), None, taken)
+    return Choice(frozenset(heavy), min(max(2, math.ceil(taken / (BUDGET - standing))), _MOST), taken)

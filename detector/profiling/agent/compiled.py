@@ -96,10 +96,6 @@ class Compiled:
         """Marks are to be recorded from here on, or no longer."""
         self._helpers()
 
-    def switch_ns(self, marks: frozenset[int]) -> float:
-        """What it costs to begin with these marks again: two assignments."""
-        return 1_000.0
-
     def own_cost(self) -> tuple[float, float]:
         """``(inner_ns, whole_ns)`` of a recorded execution, see :mod:`selfcost`. While marks are recorded."""
         self.first[MARK] = None

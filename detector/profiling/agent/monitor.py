@@ -75,9 +75,6 @@ def _opens(codes: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(code >> 1 for code in codes if code & 1)
 
 
-_DISABLE_NS = 500.0  # an instruction that passes by once and disables itself
-
-
 class Monitor:
     """The back end. ``on`` and ``off`` switch the recording of marks; ticks and first executions are always noted."""
 
@@ -168,17 +165,11 @@ class Monitor:
         """Heavy marks are to be recorded from here on, or no longer.
 
         Where their events may go on (``Thin.passing``) only what is written changes. Else they are disabled one by one
-        as the program comes to them, and to begin again has every instruction of the function pass by once.
+        as the program comes to them, until the next window arms them anew.
         """
         thin = self.state.thin
         for site in self._heavy(thin.marks) if thin is not None else ():
             self.usual.pop(id(site.code), None)
-            if thin is not None and thin.on and not thin.passing:
-                self._arm(site)
-
-    def switch_ns(self, marks: frozenset[int]) -> float:
-        """What it costs to begin with these marks again, about."""
-        return _DISABLE_NS * sum(len(site.code.co_code) // 2 for site in self._heavy(marks))
 
     def own_cost(self) -> tuple[float, float]:
         """``(inner_ns, whole_ns)`` of a recorded execution, see :mod:`selfcost`. While marks are recorded."""

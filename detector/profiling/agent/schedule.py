@@ -17,7 +17,7 @@ from collections import Counter
 from time import perf_counter, perf_counter_ns, time_ns
 from typing import Any, Callable
 
-from awp_lint.detector.profiling.agent.budget import BUDGET, Thin, event_ns, run_length, share, thinned
+from awp_lint.detector.profiling.agent.budget import BUDGET, Thin, choose, event_ns, share
 from awp_lint.detector.profiling.agent.errand import Errand
 from awp_lint.detector.profiling.agent.files import Record
 from awp_lint.detector.profiling.agent.pace import Pace
@@ -217,6 +217,8 @@ class Schedule:
         self._hold(window, length, requests)
 
     def _marks(self, length: float, requests: bool) -> None:
+        if self.state.thin is not None:
+            self.state.thin.window_s = length
         self.backend.on()
         window = self.open("marks")
         ring = self.state.marks_ring()
@@ -320,21 +322,25 @@ class Schedule:
             self.backend.off()
         events = Counter(code >> 1 for code in codes if code != BREAK)
         taken = share(len(codes), 1, seconds, cost)
-        facts = {"event_ns": round(cost), "events": len(codes), "units": units, "pct": round(100 * taken, 3)}
+        facts: dict[str, Any] = {
+            "event_ns": round(cost),
+            "events": len(codes),
+            "units": units,
+            "pct": round(100 * taken, 3),
+        }
         facts.update(inner_ns=round(own[0]), whole_ns=round(own[1]))
         if units > 0:
-            heavy, every, passing = thinned(events, units, seconds, cost, self.backend.switches_all)
-            if heavy:
+            choice = choose(events, units, seconds, cost, self.backend.switches_all)
+            if choice is not None:
                 # Of now, not of all the run: a loop of the program's own warm-up never ticks again.
                 passed = {mark: ticks - before.get(mark, 0) for mark, ticks in self.state.ticked().items()}
                 kinds = self.pace.kinds()
                 steps = [mark for mark, ticks in passed.items() if ticks and kinds.get(mark) != "request"]
                 pace = max(steps or passed, key=lambda mark: passed[mark])
-                marks = frozenset(self.state.armed) if self.backend.switches_all else heavy
-                price = 0.0 if passing else self.backend.switch_ns(marks)
-                run = run_length(price, every, 1e9 * seconds / units)
-                self.state.thin = Thin(marks, every, pace, self.backend.switch, run, passing)
-                facts.update(every=every, run=run, passing=passing)
+                marks = frozenset(self.state.armed) if self.backend.switches_all else choice.marks
+                switch, unit_ns = self.backend.switch, 1e9 * seconds / units
+                self.state.thin = Thin(marks, choice.every, pace, switch, choice.taken, unit_ns)
+                facts.update(every=choice.every)
         elif taken > BUDGET:
             self.record.error("recording takes %.1f %% of the run's time, and no unit is known" % (100 * taken))
         self.record.facts["marks_cost"] = facts

@@ -72,6 +72,9 @@ class Slices:
             if not self._in_program(Errand(self._start_slice)):
                 self.record.error("no trace: no thread came to a marked line, a unit or a torch module in time")
                 return
+            if self.state.thin is not None:  # its turn begins with the slice, not when marks were switched on for it
+                self.state.thin.window_s = longest
+                self.backend.on()
             window = self._open_slice()
             began, ticks = perf_counter(), self.pace.units()
             try:
