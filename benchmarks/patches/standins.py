@@ -69,7 +69,7 @@ class Model(nn.Module):
     def from_pretrained(cls, name: str, **options: Any) -> Any:
         torch.manual_seed(len(name))
         dtype = options.get("dtype", options.get("torch_dtype"))
-        return cls(**options).to(dtype or torch.float32)
+        return cls(**options).to(options.get("device_map"), dtype or torch.float32)
 
     @classmethod
     def from_config(cls, config: Any, **options: Any) -> Any:

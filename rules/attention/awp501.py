@@ -57,7 +57,8 @@ class ManualAttention(Rule):
         Unsafe (numerics), and only where scale, mask, casts and dropout are understood, the weights are used for
         nothing else and the statements follow each other; otherwise a recommendation. A softmax in fp32 becomes the
         kernel's own fp32 accumulation. Rows in which everything is masked may differ, and a NaN in a masked place may
-        no longer spread. An additive mask must have the queries' type.
+        no longer spread; an empty batch in a half type gives nothing on CUDA (seen with torch 2.11). An additive mask
+        must have the queries' type.
         """
     tolerance = 16
     references = (

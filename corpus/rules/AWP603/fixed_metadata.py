@@ -14,7 +14,7 @@ class Runner:
         for step in range(max_new_tokens):
             seq_lens = torch.tensor(lengths, dtype=torch.int32) + step
             starts = torch.cumsum(seq_lens, dim=0)
-            seq_lens_gpu = (seq_lens.pin_memory() if torch.cuda.is_available() else seq_lens).to("cuda", non_blocking=True)
+            seq_lens_gpu = (seq_lens.pin_memory() if seq_lens.is_cpu and torch.cuda.is_available() else seq_lens).to("cuda", non_blocking=True)
             starts_gpu = starts.to("cuda", non_blocking=True)
             self.positions[: len(lengths)].copy_(seq_lens)
             logits = self.model(input_ids, seq_lens_gpu, starts_gpu, self.positions)[:, -1]
