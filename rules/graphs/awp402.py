@@ -12,7 +12,7 @@ from awp_lint.rules.base import Candidate, Rule
 from awp_lint.rules.common import IDLE, device_certainty, frequency_reason, lower, often, reasons, short, sureness
 from awp_lint.rules.graphs.compiled import Compiled, compiled_code
 from awp_lint.rules.graphs.hostwork import HostWork, Want, host_work
-from awp_lint.rules.graphs.traced import VERSION_WORDS, version_check
+from awp_lint.rules.graphs.traced import WORDS, step_logging, version_check, wrapped_test
 
 _BREAKS = {
     Want.READ: "keep `{code}` on the device, or read it outside the compiled function",
@@ -36,7 +36,7 @@ class GraphBreak(Rule):
     confidence = Confidence.HIGH
     cost_us = 80.0
     event = Event.HOST
-    words = (b"compile", *VERSION_WORDS)
+    words = (b"compile", *WORDS)
     nodes = (ast.Call, ast.If, ast.While, ast.IfExp, ast.Subscript)
     over = ("AWP101", "AWP102", "AWP103", "AWP104", "AWP105", "AWP106", "AWP107", "AWP108", "AWP109", "AWP111")
 
@@ -44,8 +44,9 @@ class GraphBreak(Rule):
     what = """
         In a function that `torch.compile` takes in (by decorator, by call, or as a callee in the same file): a read of
         a device value (`.item()`, `int(t)`, `.tolist()`), a branch on one, a boolean-mask index or another result whose
-        size depends on data, `print`, logging, or a clock. And, compiled or not, a comparison of a library's version
-        in code that runs in every layer of a step.
+        size depends on data, `print`, logging, or a clock. And, compiled or not: a comparison of a library's version in
+        code that runs in every layer of a step, `logger.info` or `debug` in the `forward` of a step's module, and
+        `isinstance(self.x, …)` in a function that elsewhere unwraps what may be compiled (`self.x._orig_mod`).
         """
     why = """
         The compiler ends its graph there, Python runs the one statement, and a second graph follows: nothing is fused
@@ -94,12 +95,16 @@ class GraphBreak(Rule):
         """
 
     def concerns(self, view: FunctionView, file: FileView) -> bool:
-        return compiled_code(view, file) is not None or _in_layers(view)
+        if compiled_code(view, file) is not None or _in_layers(view):
+            return True
+        return view.qualname.endswith(".forward") or "_orig_mod" in file.text
 
     def candidates(self, node: ast.AST, view: FunctionView, file: FileView) -> Iterator[Candidate]:
-        if isinstance(node, ast.Call) and version_check(node, view):
-            yield from self._version(node, view)
-            return
+        if isinstance(node, ast.Call):
+            found = self._uncompiled(node, view)
+            if found is not None:
+                yield found
+                return
         one = compiled_code(view, file)
         if one is None or not _may_break(one, file):
             return
@@ -132,19 +137,30 @@ class GraphBreak(Rule):
                 ),
             )
 
-    def _version(self, node: ast.Call, view: FunctionView) -> Iterator[Candidate]:
+    def _uncompiled(self, node: ast.Call, view: FunctionView) -> Candidate | None:
+        """What is told whether or not the file compiles anything."""
         frequency = view.frequency(node)
-        if not _per_layer(frequency) or view.regions(node) & IDLE:
-            return
-        yield Candidate(
+        if not frequency.served or view.regions(node) & IDLE:
+            return None
+        code, line = short(node), wrapped_test(node, view)
+        if line is not None:
+            message = f"`{code}` is False where `{short(node.args[0])}` is compiled, which line {line} allows for"
+            action, why = f"test what line {line} unwrapped", "a compiled module is an object of another class"
+        elif _per_layer(frequency) and version_check(node, view):
+            message = f"`{code}` compares versions {often(frequency)} and always finds the same"
+            action, why = "keep the answer in a constant", "a compiler guards on the function and warns of its cache"
+        elif frequency.hot and step_logging(node, view):
+            message = f"`{code}` logs {often(frequency)}, and splits the graph of whoever compiles the module"
+            action, why = "leave it out, or log outside of `forward`", "compilers do not trace loggers"
+        else:
+            return None
+        return Candidate(
             node=node,
-            message=f"`{short(node)}` compares versions {often(frequency)}, always with the same answer".replace(
-                " ,", ","
-            ),
-            action="keep the answer in a constant of the module",
+            message=message,
+            action=action,
             confidence=lower(Confidence.MEDIUM, sureness(view, node, frequency)),
             frequency=frequency,
-            why=("a compiler guards on the function and warns of its cache", *frequency_reason(frequency)),
+            why=(why, *frequency_reason(frequency)),
         )
 
 

@@ -1,4 +1,4 @@
-"""What a compiler stumbles over in layers that nothing compiles yet: version checks, tensors a module replaces."""
+"""What a compiler stumbles over in code that nothing compiles yet: version checks, logs, tensors a module replaces."""
 
 from __future__ import annotations
 
@@ -17,7 +17,19 @@ _VERSIONS = re.compile(
 _RARE = re.compile(r"deprecat|warn|is_compiled", re.IGNORECASE)
 _MOVES = frozenset({"to", "cuda", "float", "half", "bfloat16", "type", "type_as", "contiguous"})
 
-VERSION_WORDS = (b"_version", b"_or_equal", b"compare_version", b"version.parse", b"Version(")
+WORDS = (
+    b"logger.info",
+    b"logger.debug",
+    b"log.debug",
+    b"log.info",
+    b"logging.",
+    b"_orig_mod",
+    b"_version",
+    b"_or_equal",
+    b"compare_version",
+    b"version.parse",
+    b"Version(",
+)
 
 
 def version_check(call: ast.Call, view: FunctionView) -> bool:
@@ -31,6 +43,32 @@ def version_check(call: ast.Call, view: FunctionView) -> bool:
         return False
     given = [*call.args, *(keyword.value for keyword in call.keywords)]
     return bool(given) and any(isinstance(part, ast.Constant) and isinstance(part.value, str) for part in given)
+
+
+def step_logging(call: ast.Call, view: FunctionView) -> bool:
+    """Whether a call logs progress or details (no warning) in the ``forward`` of a module."""
+    func = call.func
+    if not isinstance(func, ast.Attribute) or func.attr not in ("debug", "info") or not call.args:
+        return False
+    owner = func.value
+    name = owner.attr if isinstance(owner, ast.Attribute) else getattr(owner, "id", "")
+    logs = name.lower() in ("logger", "log", "_logger") or (view.qualified(func) or "").startswith("logging.")
+    return logs and view.qualname.endswith(".forward") and "torch.nn.Module" in view.class_bases
+
+
+def wrapped_test(call: ast.Call, view: FunctionView) -> int | None:
+    """For ``isinstance(self.x, Class)`` the line in which the same function unwraps what ``self.x`` may compile."""
+    if not (isinstance(call.func, ast.Name) and call.func.id == "isinstance" and len(call.args) == 2):
+        return None
+    tested = call.args[0]
+    if not isinstance(tested, ast.Attribute):
+        return None
+    code = ast.unparse(tested)
+    for part in view.nodes(ast.Attribute):
+        assert isinstance(part, ast.Attribute)
+        if part.attr == "_orig_mod" and ast.unparse(part.value) == code:
+            return part.lineno if part.lineno < call.lineno else None
+    return None
 
 
 def _behind(call: ast.Call, view: FunctionView) -> bool:
