@@ -49,7 +49,7 @@ def lint(options: argparse.Namespace, settings: Settings, command: Sequence[str]
         outcome = _measured(options, command, findings, result)
         findings = [dataclasses.replace(f, evidence=outcome.evidence.get(f.id)) for f in findings]
         findings += outcome.extra_findings
-        profile, exit_code = _with_counters(options, outcome.profile), outcome.exit_code
+        profile, exit_code = _with_imports(options, outcome.profile), outcome.exit_code
         notes += tuple(outcome.notes)
     elif options.use_profile is not None:
         from awp_lint.detector.verification.saved import priced
@@ -216,12 +216,17 @@ def _measured(
     return profile_running(findings, result.units, options.attach, _run_options(options))
 
 
-def _with_counters(options: argparse.Namespace, profile: dict[str, Any]) -> dict[str, Any]:
-    if options.ncu is None:
-        return profile
-    from awp_lint.detector.profiling import ncu
+def _with_imports(options: argparse.Namespace, profile: dict[str, Any]) -> dict[str, Any]:
+    """The profile with what other tools measured: counters of kernels, a snapshot of the allocator."""
+    if options.ncu is not None:
+        from awp_lint.detector.profiling import ncu
 
-    return ncu.with_counters(profile, ncu.load(options.ncu), Path(options.ncu).name)
+        profile = ncu.with_counters(profile, ncu.load(options.ncu), Path(options.ncu).name)
+    if options.memory_snapshot is not None:
+        from awp_lint.detector.profiling import snapshot
+
+        profile = {**profile, "memory": snapshot.load(options.memory_snapshot)}
+    return profile
 
 
 def _kept(
@@ -564,7 +569,7 @@ def show_report(options: argparse.Namespace) -> int:
 
     data = page.load(options.from_report)
     if data["profile"] is not None:
-        data["profile"] = _with_counters(options, data["profile"])
+        data["profile"] = _with_imports(options, data["profile"])
     rendered = _rendered_page(options, data)
     if options.output:
         _write_file(options.output, rendered)

@@ -202,6 +202,9 @@ def build_parser() -> argparse.ArgumentParser:
     )
     run.add_argument("--ncu", metavar="FILE", help="counters of kernels: a CSV export of Nsight Compute")
     run.add_argument(
+        "--memory-snapshot", metavar="FILE", help="what memory holds at its peak: a snapshot of PyTorch's allocator"
+    )
+    run.add_argument(
         "--verify",
         action="store_true",
         help="prove patches by A/B in the program (launched again for it); with --fix: write only proven ones",
@@ -272,10 +275,11 @@ def check_combinations(options: argparse.Namespace, command: Sequence[str] | Non
             raise UsageError(f"--{name.replace('_', '-')} goes with --format html")
     if options.from_report is not None and (command is not None or options.attach is not None or options.paths):
         raise UsageError("--from-report shows a report that was kept: without paths, --profile and --attach")
-    if options.ncu is not None and all(
-        given is None for given in (command, options.attach, options.trace, options.from_report)
-    ):
-        raise UsageError("--ncu adds counters to a run: give it --profile, --attach, --trace or --from-report")
+    runs = (command, options.attach, options.trace, options.from_report)
+    for name in ("ncu", "memory_snapshot"):
+        if getattr(options, name) is not None and all(given is None for given in runs):
+            option = name.replace("_", "-")
+            raise UsageError(f"--{option} adds to a run: give it --profile, --attach, --trace or --from-report")
     if options.compare is not None:  # a file that is none must not cost a whole run
         from awp_lint.detector.reporting.html.page import load as load_report
 
@@ -284,6 +288,10 @@ def check_combinations(options: argparse.Namespace, command: Sequence[str] | Non
         from awp_lint.detector.profiling.ncu import load as load_counters
 
         load_counters(options.ncu)
+    if options.memory_snapshot is not None:
+        from awp_lint.detector.profiling.snapshot import load as load_snapshot
+
+        load_snapshot(options.memory_snapshot)
     if options.format == "html" and options.statistics:
         raise UsageError("--statistics counts for a terminal: without --format html")
     if options.watch and (command is not None or options.fix or options.diff or options.output is not None):

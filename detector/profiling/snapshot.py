@@ -12,7 +12,7 @@ import io
 import pickle
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,9 @@ from awp_lint.detector.errors import UsageError
 
 _MAX_BYTES = 2_000_000_000
 KINDS = ("weights", "kv", "activations", "unknown", "fragmentation")
-_KV = re.compile(r"kv_?cache|cache_utils|past_key|paged|block_manager|key_?value|(^|[._/])caches?([._/]|$)", re.IGNORECASE)
+_KV = re.compile(
+    r"kv_?cache|cache_utils|past_key|paged|block_manager|key_?value|(^|[._/])caches?([._/]|$)", re.IGNORECASE
+)
 _WEIGHTS = re.compile(
     r"load_state_dict|from_pretrained|load_model|load_weights|safetensors|_initialize_weights|reset_parameters|init_empty"
     r"|/nn/modules/module\.py:(to|_apply|cuda|half|bfloat16)$|/modeling_utils\.py|model_loader|:init_weights$",
@@ -107,13 +109,36 @@ def _now(segments: Iterable[Mapping[str, Any]]) -> tuple[dict[int, _Block], int]
 
 
 def _walk(
-    live: dict[int, _Block], reserved: int, history: Sequence[Mapping[str, Any]]
+    live: dict[int, _Block], reserved_now: int, history: Sequence[Mapping[str, Any]]
 ) -> tuple[list[_Block], int, int]:
     """The blocks in use at the peak, their bytes and the bytes reserved then. The history is undone from its end."""
+    used = sum(block.size for block in live.values())
+    best_at, best_used, best_reserved = len(history), used, reserved_now
+    for position, used, reserved in _undo(dict(live), reserved_now, history):
+        if used > best_used:
+            best_at, best_used, best_reserved = position, used, reserved
+    if best_at < len(history):
+        for position, _, _ in _undo(live, 0, history):
+            if position == best_at:
+                break
+    made = {
+        (int(event["addr"]), int(event["size"])): _frames(event)
+        for event in history[:best_at]
+        if event["action"] == "alloc"
+    }
+    blocks = []
+    for address, block in live.items():
+        frames = made.get((address, block.size))
+        blocks.append(block if frames is None else _Block(block.size, frames or block.frames, lived=False))
+    return blocks, best_used, best_reserved
+
+
+def _undo(
+    live: dict[int, _Block], reserved: int, history: Sequence[Mapping[str, Any]]
+) -> Iterator[tuple[int, int, int]]:
+    """Undo event by event: its position, and the bytes in use and reserved before it. ``live`` is changed in place."""
     freed = next((word for word in _FREED if any(event["action"] == word for event in history)), "")
     used = sum(block.size for block in live.values())
-    best, best_used, best_reserved = dict(live), used, reserved
-    allocated: dict[int, int] = {}  # position in history of the allocation of what lives then
     for position in range(len(history) - 1, -1, -1):
         event = history[position]
         action, address, size = event["action"], int(event.get("addr", 0)), int(event.get("size", 0))
@@ -127,25 +152,7 @@ def _walk(
             reserved -= size
         elif action in ("segment_free", "segment_unmap"):
             reserved += size
-        if used > best_used:
-            best, best_used, best_reserved = dict(live), used, reserved
-            allocated.clear()
-    return _with_origin(best, history), best_used, best_reserved
-
-
-def _with_origin(at_peak: Mapping[int, _Block], history: Sequence[Mapping[str, Any]]) -> list[_Block]:
-    """The blocks with the frames of their allocation where the history holds it."""
-    made: dict[tuple[int, int], Mapping[str, Any]] = {}
-    for event in history:
-        if event["action"] == "alloc":
-            made[int(event["addr"]), int(event["size"])] = event
-    blocks = []
-    for address, block in at_peak.items():
-        event = made.get((address, block.size))
-        if event is not None:
-            block = _Block(block.size, _frames(event) or block.frames, lived=False)
-        blocks.append(block)
-    return blocks
+        yield position, used, reserved
 
 
 def _frames(event: Mapping[str, Any]) -> tuple[str, ...]:

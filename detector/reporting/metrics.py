@@ -169,9 +169,9 @@ _TABLE: tuple[Metric, ...] = (
            "needs the model's size"),
     # memory
     Metric("memory_peak_bytes", "Peak memory", "bytes", "Most bytes in use by tensors at one time.",
-           "allocator snapshot (--memory)"),
+           "allocator snapshot (--memory-snapshot)"),
     Metric("memory_fragmentation", "Fragmentation", "share",
-           "Reserved and in no tensor at the peak ÷ reserved.", "allocator snapshot (--memory)"),
+           "Reserved and in no tensor at the peak ÷ reserved.", "allocator snapshot (--memory-snapshot)"),
     # the run itself
     Metric("marks_pct", "Overhead of marks", "%",
            "Unit time with marks against without. Negative where the program was faster by chance.", _BASE),

@@ -51,7 +51,8 @@ def render(data: Mapping[str, Any], read: Reader, other: Mapping[str, Any] | Non
     charts = profile is not None
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=False)
     environment.filters |= {"code": _with_code, "num": words.number, "pct": words.percent, "size": words.size}
-    scripts = {"uplot": _asset("uPlot.iife.min.js") if charts else "", "script": _asset("page.js")}
+    licence = f"/*!\n{_asset('uPlot-LICENSE')}*/\n"
+    scripts = {"uplot": licence + _asset("uPlot.iife.min.js") if charts else "", "script": _asset("page.js")}
     shown: dict[str, Any] = {
         "title": _title(data),
         "css": _markup((_asset("uPlot.min.css") if charts else "") + _asset("page.css")),
@@ -120,6 +121,7 @@ def _run_sections(data: Mapping[str, Any], profile: Mapping[str, Any]) -> dict[s
         "copies": picture.get("copies") or None,
         "communication": communication if communication and communication["ms"] else None,
         "counters": profile.get("counters"),
+        "memory": view.memory(profile),
         "telemetry": view.telemetry(profile),
         "curves": _curves(profile),
         "unit_times": picture.get("unit_times"),

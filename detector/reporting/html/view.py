@@ -448,6 +448,36 @@ def telemetry(profile: Data) -> dict[str, Any] | None:
             "series": device.get("series") or {}, "others": len(devices) - 1}  # fmt: skip
 
 
+_HELD = {
+    "weights": ("Weights", "launch", "allocated by functions that load or move modules, or before recording began"),
+    "kv": ("KV cache", "host", "allocated by functions or files named after a cache"),
+    "activations": ("Activations and workspaces", "busy", "allocated while recording, by anything else"),
+    "unknown": ("Not told apart", "device", "there before recording began, by functions whose names do not tell"),
+    "fragmentation": ("Reserved and unused", "copy", "in the allocator's pool and in no tensor at the peak"),
+}
+
+
+def memory(profile: Data) -> dict[str, Any] | None:
+    """What the device's memory held at its peak; None without a snapshot."""
+    found = profile.get("memory")
+    if not found:
+        return None
+    whole = found["reserved_bytes"] or found["peak_bytes"] or 1
+    rows = [
+        {"title": title, "colour": colour, "why": why, "size": words.size(found["kinds"][kind]),
+         "share": found["kinds"][kind] / whole}
+        for kind, (title, colour, why) in _HELD.items()
+    ]  # fmt: skip
+    note = (
+        f"{words.size(found['peak_bytes'])} in tensors at the peak, {words.size(found['reserved_bytes'])} reserved "
+        f"({found['source']}). Kinds are told by the names of the functions that allocated."
+    )
+    if not found["recorded"]:
+        note += " No history was recorded: this is the snapshot's moment, not the peak."
+    places = [{**row, "size": words.size(row["bytes"]), "title": _HELD[row["kind"]][0]} for row in found["places"]]
+    return {"note": note, "rows": rows, "places": places}
+
+
 def advice(data: Data) -> dict[str, Any] | None:
     """The layers' options for a run with device work; None without."""
     if data["profile"]["gpu_busy_ms"] is None:
@@ -483,8 +513,8 @@ def not_measured(profile: Data) -> list[dict[str, str]]:
         for name in ("sm_clock_mhz", "power_w", "temperature_c"):
             missing(name, (profile.get("telemetry") or {}).get("note") or "no device that could be asked")
     if profile.get("memory") is None:
-        missing("memory_peak_bytes", "no allocator snapshot was given (--memory)")
-        missing("memory_fragmentation", "no allocator snapshot was given (--memory)")
+        missing("memory_peak_bytes", "no allocator snapshot was given (--memory-snapshot)")
+        missing("memory_fragmentation", "no allocator snapshot was given (--memory-snapshot)")
     missing("mfu", "the model's FLOPs a unit are not known")
     missing("mbu", "the bytes that a step has to read are not known")
     for name in ("ttft_ms", "tpot_ms"):

@@ -186,6 +186,30 @@ def test_the_page_of_a_device_run(device_run: dict[str, Any]) -> None:
     assert len(text) < 400_000
 
 
+def test_counters_and_memory_take_the_place_of_their_missing_rows(device_run: dict[str, Any]) -> None:
+    row = {"name": "gemm", "runs": 2, "mean_us": 9.0, "compute_pct": 80.0, "memory_pct": 20.0, "l2_hit_pct": 55.0}
+    row |= {"occupancy_pct": 40.0, "stall": "barrier", "bound": "compute", "intensity": 300.0, "tflops": 400.0}
+    counters = {"source": "c.csv", "kernels": [row]}
+    kinds = {"weights": 6 << 30, "kv": 2 << 30, "activations": 1 << 30, "unknown": 0, "fragmentation": 1 << 30}
+    memory = {
+        "source": "m.pickle",
+        "peak_bytes": 9 << 30,
+        "reserved_bytes": 10 << 30,
+        "fragmentation": 0.1,
+        "kinds": kinds,
+        "places": [{"kind": "kv", "place": "a.py:f:1", "bytes": 2 << 30}],
+        "recorded": True,
+    }
+    profile = {**device_run["profile"], "counters": counters, "memory": memory}
+    read = Read(page.render({**device_run, "profile": profile}, nothing))
+    ids = {attrs["id"] for tag, attrs in read.tags if tag == "section"}
+    assert {"counters", "memory"} <= ids
+    assert "9 GiB in tensors at the peak, 10 GiB reserved" in read.text and "KV cache 2 GiB" in read.text
+    missing = read.text[read.text.index("What this run does not say") : read.text.index("The run ")]
+    assert not any(words in missing for words in ("L2 hit rate", "Achieved occupancy", "Peak memory", "Fragmentation"))
+    assert [p["kind"] for p in read.payload()["roofline"]["points"]][-1] == "kernel"
+
+
 def test_a_cpu_run_says_what_it_lacks(device_run: dict[str, Any]) -> None:
     profile = {**device_run["profile"], "telemetry": {"devices": [], "note": "no telemetry: no driver"}, "causes": {}}
     profile |= dict.fromkeys(
