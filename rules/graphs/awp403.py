@@ -34,7 +34,8 @@ class RecompileTrigger(Rule):
         A number on `self` that compiled code of a module counts up (`self.calls += 1`); and, in a loop over tokens or
         steps, a Python number of the loop or a growing tensor handed to a function compiled with `dynamic=False` or in
         a mode that records CUDA graphs (`reduce-overhead`, `max-autotune`). And, compiled or not, a tensor that the
-        `forward` of a step's module puts in its own place (`self.freqs = self.freqs.to(x.device)`).
+        `forward` of a step's module or a logits processor puts in its own place (`self.freqs =
+        self.freqs.to(x.device)`).
         """
     why = """
         Numbers on a module are constants of the graph, so each call finds its guards broken and compiles again, up to
@@ -91,7 +92,7 @@ class RecompileTrigger(Rule):
         """
 
     def concerns(self, view: FunctionView, file: FileView) -> bool:
-        return bool(compiled_in(file)) or view.qualname.endswith(".forward")
+        return bool(compiled_in(file)) or view.qualname.endswith((".forward", ".__call__"))
 
     def candidates(self, node: ast.AST, view: FunctionView, file: FileView) -> Iterator[Candidate]:
         if "mark_dynamic" in file.text or "allow_unspec_int_on_nn_module" in file.text:
@@ -129,19 +130,20 @@ class RecompileTrigger(Rule):
         )
 
     def _replaced(self, node: ast.Assign, view: FunctionView, file: FileView) -> Candidate | None:
-        if not view.qualname.endswith(".forward"):
-            return None
         name, frequency = replaced_tensor(node, view), hot_frequency(view, node)
         if name is None or frequency is None or is_buffer(name, view, file):
             return None
+        instead = "make it on the device in the constructor"
+        if "torch.nn.Module" in view.class_bases:
+            instead = f"register `{name}` as a buffer (`persistent=False`), which moves along"
         return Candidate(
             node=node,
             message=f"`{name}` is put in its own place {often(frequency)}: what is compiled of it is compiled again",
-            action=f"use a local variable, or register `{name}` as a buffer (`persistent=False`), which moves along",
+            action=f"use a local variable, or {instead}",
             confidence=lower(self.confidence, sureness(view, node, frequency)),
             frequency=frequency,
             why=(
-                f"`{name}` is a plain tensor of the module, on which compiled code guards",
+                f"`{name}` is a plain tensor of the object, on which compiled code guards",
                 *frequency_reason(frequency),
             ),
         )

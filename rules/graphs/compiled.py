@@ -59,7 +59,7 @@ def _find(file: FileView) -> Iterator[Compiled]:
     for view in file.functions():
         for call in view.nodes(ast.Call):
             assert isinstance(call, ast.Call)
-            if is_compile(call, view):
+            if _may_compile(call.func, file) and is_compile(call, view):
                 yield _of_call(call, view)
         node = view.node
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
@@ -67,6 +67,15 @@ def _find(file: FileView) -> Iterator[Compiled]:
                 found = _of_decorator(decorator, view)
                 if found is not None:
                     yield found
+
+
+def _may_compile(function: ast.expr, file: FileView) -> bool:
+    """Whether a name can lead to ``compile``: the quick answer, before any value is asked for."""
+    if not isinstance(function, ast.Attribute) or function.attr == "compile":
+        return True
+    while isinstance(function, ast.Attribute):
+        function = function.value
+    return isinstance(function, ast.Name) and function.id in file.imports
 
 
 def is_compile(call: ast.Call, view: FunctionView) -> bool:

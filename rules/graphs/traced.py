@@ -97,7 +97,15 @@ def replaced_tensor(statement: ast.Assign, view: FunctionView) -> str | None:
     name = ast.unparse(target)
     if name != ast.unparse(source) or not name.startswith("self.") or name.count(".") != 1:
         return None
-    return name if view.value(source).kind is Kind.TENSOR and "torch.nn.Module" in view.class_bases else None
+    return name if view.value(source).kind is Kind.TENSOR and in_step(view) else None
+
+
+def in_step(view: FunctionView) -> bool:
+    """Whether a definition is what compiled steps run: a module's ``forward``, a logits processor's ``__call__``."""
+    method = view.qualname.rpartition(".")[2]
+    if method == "forward":
+        return "torch.nn.Module" in view.class_bases
+    return method == "__call__" and any(base.endswith(("LogitsProcessor", "LogitsWarper")) for base in view.class_bases)
 
 
 def is_buffer(name: str, view: FunctionView, file: FileView) -> bool:

@@ -210,6 +210,14 @@ def test_names_by_convention_are_assumed_tensors() -> None:
     assert result("def f(thing):\n    return thing\n").kind is Kind.UNKNOWN
 
 
+def test_parameters_annotated_as_tensors_stay_tensors_whatever_unknown_they_are_given() -> None:
+    body = "def f(*args, sample: Tensor = None):\n    if sample is None:\n        sample = args[1]\n    return sample\n"
+    value = result(body)
+    assert value.on_device and value.certainty is Certainty.ASSUMED
+    assert result("def f(x: Tensor):\n    x = x.shape[0]\n    return x\n").kind is Kind.SCALAR
+    assert result("def f(x: Tensor, fetch):\n    y = fetch(x)\n    return y\n").kind is Kind.UNKNOWN
+
+
 def test_list_append_and_unpacking() -> None:
     body = (
         "def f(x: Tensor):\n"

@@ -2,6 +2,18 @@
 
 import torch
 from torch import nn
+from transformers import LogitsProcessor
+
+
+class NoEnd(LogitsProcessor):
+    def __init__(self, eos_token_ids: list, least: int):
+        self.eos_token_ids = torch.tensor(eos_token_ids)
+        self.least = least
+
+    def __call__(self, input_ids: torch.LongTensor, scores: torch.FloatTensor) -> torch.FloatTensor:
+        self.eos_token_ids = self.eos_token_ids.to(scores.device)  # expect: AWP403
+        ends = torch.isin(torch.arange(scores.shape[-1], device=scores.device), self.eos_token_ids)
+        return scores.masked_fill(ends & (input_ids.shape[-1] < self.least), -float("inf"))
 
 
 class Rope(nn.Module):
