@@ -5,8 +5,8 @@
 Each app is copied, patched with `--fix --unsafe-fixes`, and run on the CPU as it was and as it is, with few requests.
 What an app prints on standard output (answers, transcripts, checksums of pictures) does not depend on time, so it is
 compared as it is. Fixes that change the last bits of numbers (AWP501) may round a colour to its neighbour, which
-changes a checksum: pictures are compared value by value, and may be one of 256 levels apart. The exit code is 1 where an
-app does not run, prints something else, or paints something else than that.
+changes a checksum: pictures are compared value by value, and may be one of 256 levels apart. The exit code is 1 where
+an app does not run, prints something else, or paints something else than that.
 """
 
 from __future__ import annotations
