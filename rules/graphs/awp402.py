@@ -12,7 +12,7 @@ from awp_lint.rules.base import Candidate, Rule
 from awp_lint.rules.common import IDLE, device_certainty, frequency_reason, lower, often, reasons, short, sureness
 from awp_lint.rules.graphs.compiled import Compiled, compiled_code
 from awp_lint.rules.graphs.hostwork import HostWork, Want, host_work
-from awp_lint.rules.graphs.traced import WORDS, step_logging, version_check, wrapped_test
+from awp_lint.rules.graphs.traced import WORDS, reads_signature, step_logging, version_check, wrapped_test
 
 _BREAKS = {
     Want.READ: "keep `{code}` on the device, or read it outside the compiled function",
@@ -44,9 +44,10 @@ class GraphBreak(Rule):
     what = """
         In a function that `torch.compile` takes in (by decorator, by call, or as a callee in the same file): a read of
         a device value (`.item()`, `int(t)`, `.tolist()`), a branch on one, a boolean-mask index or another result whose
-        size depends on data, `print`, logging, or a clock. And, compiled or not: a comparison of a library's version in
-        code that runs in every layer of a step, `logger.info` or `debug` in the `forward` of a step's module, and
-        `isinstance(self.x, …)` in a function that elsewhere unwraps what may be compiled (`self.x._orig_mod`).
+        size depends on data, `print`, logging, or a clock.
+        Compiled or not: a comparison of a library's version or `inspect.signature` in code that runs in every layer of
+        a step, `logger.info` or `debug` in the `forward` of a step's module, and `isinstance(self.x, …)` in a function
+        that elsewhere unwraps what may be compiled (`self.x._orig_mod`).
         """
     why = """
         The compiler ends its graph there, Python runs the one statement, and a second graph follows: nothing is fused
@@ -149,6 +150,9 @@ class GraphBreak(Rule):
         elif _per_layer(frequency) and version_check(node, view):
             message = f"`{code}` compares versions {often(frequency)} and always finds the same"
             action, why = "keep the answer in a constant", "a compiler guards on the function and warns of its cache"
+        elif _per_layer(frequency) and reads_signature(node, view):
+            message = f"`{code}` is put together anew {often(frequency)}, some ten microseconds of Python each"
+            action, why = "read it once where the object is set", "a signature does not change between calls"
         elif frequency.hot and step_logging(node, view):
             message = f"`{code}` logs {often(frequency)}, and splits the graph of whoever compiles the module"
             action, why = "leave it out, or log outside of `forward`", "compilers do not trace loggers"

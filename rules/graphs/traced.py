@@ -45,6 +45,11 @@ def version_check(call: ast.Call, view: FunctionView) -> bool:
     return bool(given) and any(isinstance(part, ast.Constant) and isinstance(part.value, str) for part in given)
 
 
+def reads_signature(call: ast.Call, view: FunctionView) -> bool:
+    """``inspect.signature(self.processor.__call__)``: built anew from code objects in every call."""
+    return view.qualified(call.func) in ("inspect.signature", "inspect.getfullargspec") and bool(call.args)
+
+
 def step_logging(call: ast.Call, view: FunctionView) -> bool:
     """Whether a call logs progress or details (no warning) in the ``forward`` of a module."""
     func = call.func

@@ -1,4 +1,6 @@
-"""Versions compared in every layer of every step."""
+"""Versions compared and signatures read in every layer of every step."""
+
+import inspect
 
 import torch
 from packaging import version
@@ -8,8 +10,13 @@ from library.utils import is_torch_version
 
 
 class Attention(nn.Module):
+    def __init__(self, processor=None):
+        super().__init__()
+        self.processor = processor
+
     def forward(self, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
-        options = {}
+        accepted = set(inspect.signature(self.processor).parameters)  # expect: AWP402
+        options = {"scale": 1.0} if "scale" in accepted else {}
         if is_torch_version(">=", "2.5.0"):  # expect: AWP402
             options["enable_gqa"] = True
         if version.parse(torch.__version__) < version.parse("2.1"):  # expect: AWP402

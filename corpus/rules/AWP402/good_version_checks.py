@@ -1,5 +1,7 @@
 """Versions compared once, in training, and questions that have another answer each time."""
 
+import inspect
+
 import torch
 from packaging import version
 from torch import nn
@@ -11,8 +13,9 @@ OLD = version.parse(torch.__version__) < version.parse("2.1")
 
 
 class Attention(nn.Module):
-    def __init__(self):
+    def __init__(self, processor=None):
         super().__init__()
+        self.accepted = set(inspect.signature(processor).parameters)
         self.old = is_torch_version("<", "2.1.0")
 
     def forward(self, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, kind: int) -> torch.Tensor:
