@@ -37,8 +37,8 @@ _CURVES: tuple[tuple[tuple[str, ...], str, float | None], ...] = (
     (("pcie_tx_kb_s", "pcie_rx_kb_s"), "MB/s", None),
 )
 _SECTIONS = (
-    "run", "whole", "timeline", "idle", "kernels", "launches", "roofline", "copies", "communication", "counters",
-    "memory", "telemetry", "unit_times", "advice", "missing",
+    "run", "whole", "proof", "guard", "load", "timeline", "idle", "kernels", "launches", "roofline", "copies",
+    "communication", "counters", "memory", "telemetry", "unit_times", "advice", "missing",
 )  # fmt: skip
 _SCALES = {"GiB": 2**30, "MB/s": 1000.0}
 
@@ -113,6 +113,9 @@ def _run_sections(data: Mapping[str, Any], profile: Mapping[str, Any]) -> dict[s
         "unit": profile["unit"],
         "run": view.run(data),
         "whole": view.whole(profile),
+        "proof": view.proof(profile),
+        "guard": view.guard(profile),
+        "load": view.load(profile),
         "timeline": picture.get("timeline"),
         "idle": view.idle(profile),
         "kernels": view.kernels(profile),
@@ -157,7 +160,7 @@ def _meta(data: Mapping[str, Any]) -> list[str]:
 
 def _nav(shown: Mapping[str, Any]) -> list[tuple[str, str]]:
     wanted = (
-        ("compare", "compare", "Comparison"), ("findings", "findings", "Findings"),
+        ("compare", "compare", "Comparison"), ("guard", "guard", "Guard"), ("findings", "findings", "Findings"),
         ("timeline", "timeline-section", "Timeline"), ("idle", "idle", "Idle time"),
         ("kernels", "kernels", "Kernels" if shown["kernels"] and shown["kernels"]["device"] else "Operators"),
         ("roofline", "roofline-section", "Roofline"), ("launches", "launches", "Launches"),

@@ -299,6 +299,45 @@ def _proof(proof: Data) -> dict[str, Any]:
     }
 
 
+def proof(profile: Data) -> dict[str, Any] | None:
+    """What the A/B run of all patches together said; None where none was made."""
+    found = (profile.get("verification") or {}).get("joint")
+    if not found:
+        return None
+    shown = _proof(found)
+    spent = profile["verification"]
+    return {
+        **shown,
+        "count": len(found["findings"]),
+        "spent": f"{spent['spent_s']:.0f}\u202fs in {spent['launches']} launches",
+    }
+
+
+def guard(profile: Data) -> dict[str, Any] | None:
+    """What got worse against saved runs; None where the run was not guarded."""
+    found = profile.get("guard")
+    if not found:
+        return None
+    rows = [{"text": r["text"], "where": r["where"]} for r in found["regressions"]]
+    return {"scope": found["scope"], "compared": ", ".join(found["compared"]) or "nothing", "rows": rows,
+            "notes": found["notes"]}  # fmt: skip
+
+
+def load(profile: Data) -> dict[str, Any] | None:
+    """What the load of ours sent and got; None without one."""
+    found = profile.get("load")
+    if not found or "requests" not in found:
+        return None
+    rows = [("requests", words.number(found["requests"])), ("answered", words.number(found["answered"]))]
+    rows += [(name, words.number(found[name])) for name in ("dropped", "unfinished") if found.get(name)]
+    rows += [(f"error: {name}", words.number(count)) for name, count in (found.get("errors") or {}).items()]
+    for name, title in (("first_byte_ms", "first byte"), ("latency_ms", "whole answer")):
+        if times := found.get(name):
+            values = ", ".join(f"{key} {words.ms(times[key])}" for key in ("p50", "p95", "p99"))
+            rows.append((title, values))
+    return {"rate": words.number(found.get("rate")), "rows": rows}
+
+
 # the run -----------------------------------------------------------------------------------------------------------
 
 

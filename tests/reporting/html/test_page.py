@@ -210,6 +210,29 @@ def test_counters_and_memory_take_the_place_of_their_missing_rows(device_run: di
     assert [p["kind"] for p in read.payload()["roofline"]["points"]][-1] == "kernel"
 
 
+def test_proof_guard_and_load_are_shown(device_run: dict[str, Any]) -> None:
+    joint = {"findings": ["f5", "f6"], "verdict": "verified", "saving_pct": 12.0, "low_pct": 9.0, "high_pct": 15.0,
+             "pairs": 40, "equality": "equal in 12 calls", "notes": []}  # fmt: skip
+    proof = {"budget_s": 300.0, "spent_s": 210.4, "launches": 6, "interrupted": False, "resolution_pct": 2.0,
+             "frame": {}, "joint": joint}  # fmt: skip
+    regression = {
+        "metric": "syncs",
+        "before": 1,
+        "after": 3,
+        "text": "waits a step: 1 before, 3 now",
+        "where": ["m.py:7"],
+    }
+    guard = {"scope": "device", "compared": ["syncs"], "regressions": [regression], "notes": []}
+    times = {"p50": 10.0, "p95": 20.0, "p99": 40.0}
+    load = {"rate": 4.0, "seconds": 9.0, "requests": 36, "answered": 35, "dropped": 0, "unfinished": 1,
+            "errors": {"HTTP 503": 1}, "latency_ms": times, "first_byte_ms": None}  # fmt: skip
+    profile = {**device_run["profile"], "verification": proof, "guard": guard, "load": load}
+    text = Read(page.render({**device_run, "profile": profile}, nothing)).text
+    assert "All 2 patches together +12.0 % [9.0, 15.0], 40 rounds" in text and "210 s in 6 launches" in text
+    assert "waits a step: 1 before, 3 now" in text and "m.py:7" in text
+    assert "error: HTTP 503" in text and "p50 10 ms, p95 20 ms, p99 40 ms" in text
+
+
 def test_a_cpu_run_says_what_it_lacks(device_run: dict[str, Any]) -> None:
     profile = {**device_run["profile"], "telemetry": {"devices": [], "note": "no telemetry: no driver"}, "causes": {}}
     profile |= dict.fromkeys(
@@ -304,3 +327,17 @@ def test_a_browser_runs_the_page(tmp_path: Path, device_run: dict[str, Any]) -> 
     assert re.search(r'data-ready="\d+"', found.stdout)
     assert found.stdout.count("<canvas") == 2 + 1 + 1 + 2  # timeline and strip, roofline, unit times, two curves
     assert not [line for line in found.stderr.splitlines() if "CONSOLE" in line]
+
+
+def test_the_schema_knows_what_a_run_adds(device_run: dict[str, Any]) -> None:
+    import jsonschema
+
+    from awp_lint.detector.layers.advise import advise
+    from awp_lint.detector.reporting.json_report import schema
+
+    profile = {**device_run["profile"], "advice": advise(device_run["profile"], device_run["findings"])}
+    checker = jsonschema.Draft202012Validator(schema())
+    whole = {**device_run, "findings": []}
+    checker.validate({**whole, "profile": profile})
+    profile["picture"] = {**profile["picture"], "kernels": [{"name": "x"}]}
+    assert not checker.is_valid({**whole, "profile": profile})
