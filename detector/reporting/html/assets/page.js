@@ -341,7 +341,7 @@
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawAll);
   let opened = [];
   addEventListener("beforeprint", () => {
-    opened = all("details.f:not([open])");
+    opened = all("details.f[data-v=confirmed]:not([open])").slice(0, 8);
     opened.forEach((card) => { card.open = true; });
     document.documentElement.classList.add("printing");
     drawAll();
