@@ -105,7 +105,7 @@ def child(folder: Path, blocks: int, device: str | None) -> None:
             timed.marked(steps)
             backend.off()
 
-        for _ in range(max(blocks // 8, 6)):
+        for _ in range(max(blocks // 30, 6)):
             spent = block(timed, clock, number, window)
             found["budget"].append(spent["marked"] - spent["plain"])
     core._agent.finish()

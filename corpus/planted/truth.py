@@ -133,9 +133,9 @@ class _Timers(ast.NodeTransformer):
         around: list[ast.stmt] = [node]
         for index, covers in timed:
             if covers == "statement" and isinstance(node, ast.If | ast.While):
-                node.test = ast.copy_location(
-                    _name_call("_value", index, _name_call("_open", index), node.test), node.test
-                )
+                # a tensor is asked for its truth by the statement, after its expression: the wait belongs to it
+                truth = ast.UnaryOp(ast.Not(), ast.UnaryOp(ast.Not(), node.test))
+                node.test = ast.copy_location(_name_call("_value", index, _name_call("_open", index), truth), node.test)
             elif covers == "statement" and isinstance(node, ast.Return):
                 assert node.value is not None
                 node.value = ast.copy_location(

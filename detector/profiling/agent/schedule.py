@@ -25,7 +25,7 @@ from awp_lint.detector.profiling.agent.process import facts, others
 from awp_lint.detector.profiling.agent.ring import BREAK
 from awp_lint.detector.profiling.agent.slices import Slices, Stop
 from awp_lint.detector.profiling.agent.state import State
-from awp_lint.detector.profiling.agent.tracer import torch_module
+from awp_lint.detector.profiling.agent.tracer import torch_module, uses_cuda
 from awp_lint.detector.profiling.agent.warmth import Warmth, work
 
 _PIECE = 0.25  # s; how often a closing request is looked for
@@ -204,10 +204,13 @@ class Schedule:
 
         # The baseline that closes a round opens the next: the nearer two are, the less has the host drifted between.
         if not number:
-            return [plain, marks, trace, trace, plain]
+            return [plain, marks, trace, trace, self._rest, plain]
         return [plain, marks, trace, self.slices.aimed, self._rest]
 
     def _rest(self) -> None:
+        torch = torch_module()
+        if torch is None or not uses_cuda(torch):
+            return
         end = perf_counter() + _REST
         while perf_counter() < end:
             self.wait(_PIECE)
