@@ -11,6 +11,7 @@ from awp_lint.detector.layers.signals import Signals, signals
 from awp_lint.detector.profiling.peaks import peaks_of
 
 _ORDER = {"yes": 0, "unknown": 1, "no": 2}
+_UNMEASURED = "nothing was measured on a device"
 NOTE = (
     "Options beyond single lines, in order of priority. «Expected» is what others report, not what this program will "
     "gain; «at most» is bounded by this run. All of it is a guess until it is measured."
@@ -29,7 +30,7 @@ def advise(profile: Mapping[str, Any] | None, findings: Sequence[Mapping[str, An
 
 def _fit(option: Option, known: Signals | None, rules: frozenset[str]) -> Fit:
     seen = sorted(rules & set(option.rules))
-    fit = option.fit(known) if known else Fit("unknown", "nothing was measured on a device")
+    fit = option.fit(known) if known else Fit("unknown", _UNMEASURED)
     if not seen or fit.applies == "no":
         return fit
     grounds = f"{', '.join(seen)} found in the code"
@@ -67,7 +68,10 @@ def lines(advice: Mapping[str, Any], unit: str, every: bool = False) -> Iterator
         if rows:
             yield ""
             yield f"{title}:"
+        same = [row for row in rows if row["why"] == _UNMEASURED]
         for row in rows:
+            if row in same:
+                continue
             bound = f"; {row['bound']}" if row["bound"] else ""
             yield f"  P{row['priority']} {row['layer']}: {row['option']} (effort {row['effort']} of 4)"
             if applies != "no":
@@ -77,6 +81,9 @@ def lines(advice: Mapping[str, Any], unit: str, every: bool = False) -> Iterator
             )
             if row["measure"]:
                 yield f"      measure: {row['measure']}"
+        if same:
+            listed = "; ".join(row["option"] for row in same)
+            yield from textwrap.wrap(f"{_UNMEASURED}: {listed}", 108, initial_indent="  ", subsequent_indent="    ")
     if advice["combinations"]:
         yield ""
         yield "Combinations (guesses by a roofline model of this run's kernels, none measured; throughput a device):"

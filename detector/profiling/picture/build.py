@@ -52,7 +52,7 @@ def picture(
             idle = gaps(trace, links, costs, busy)
             whole = (window.start_ns, window.end_ns)
             steps = spans if kind != "run" else units.spans(window, False)
-            shown = timeline(trace, executed, _labels(process, findings), idle, steps, whole)
+            shown = timeline(trace, executed, _labels(process, findings), idle, steps, whole, process.pid)
     return {**work.as_dict(), "device": _device(device), "timeline": shown, "unit_times": _times(process, kind)}
 
 

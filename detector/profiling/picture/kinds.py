@@ -60,6 +60,7 @@ def bound_of(kind: str, mean_us: float) -> Bound:
 
 def short_name(name: str, limit: int = 160) -> str:
     """A kernel's name without its parameters and the namespaces that all have."""
+    name = re.sub(r"^(?:std::)?enable_if<.*?>::type ", "", name)  # a return type that says nothing
     text = re.sub(r"^void |\(anonymous namespace\)::|at::native::|\bc10::|\bstd::", "", name).strip()
     depth = 0
     for place, char in enumerate(text):

@@ -21,7 +21,7 @@ from awp_lint.detector.profiling.units import Spans
 
 MAX_EVENTS = 8_000  # over all lanes; about 200 kB of JSON
 MAX_UNITS = 6
-MAX_THREADS, MAX_STREAMS = 6, 8
+MAX_THREADS, MAX_STREAMS, MAX_DEPTH = 6, 8, 4
 STRIP = 400  # cells of the strip over the whole slice
 _CALL_WORDS = {
     Call.LAUNCH: "launch", Call.GRAPH: "launch", Call.WAIT: "wait", Call.COPY_WAIT: "wait", Call.RELEASE: "wait",
@@ -105,12 +105,13 @@ def timeline(
     idle: Gaps,
     spans: Spans,
     whole: tuple[int, int],
+    pid: int,
 ) -> dict[str, Any]:
-    """The lanes. ``labels``: mark → (words, finding id); ``whole``: the window, ns."""
+    """The lanes. ``labels``: mark → (words, finding id); ``whole``: the window, ns; ``pid`` names the main thread."""
     shown = stretch(trace, spans, whole)
     lanes = [
         *_mark_lanes(executed, labels, shown),
-        *_host_lanes(trace, shown),
+        *_host_lanes(trace, shown, pid),
         *_device_lanes(trace, shown),
         *_idle_lanes(idle, shown),
     ]
@@ -134,23 +135,32 @@ def timeline(
 
 
 def _mark_lanes(executed: Executions, labels: dict[int, tuple[str, str]], shown: Stretch) -> Iterator[_Lane]:
+    """A lane for each depth of marked statements inside marked statements."""
     rows = np.flatnonzero((executed.close > shown.start) & (executed.open < shown.end))
-    rows = np.array([row for row in rows.tolist() if int(executed.mark[row]) in labels], np.int64)
-    if rows.size:
-        of = [labels[int(mark)] for mark in executed.mark[rows]]
+    known = [row for row in rows.tolist() if int(executed.mark[row]) in labels]
+    depth: dict[int, int] = {}
+    for row in known:  # by opening time: what encloses a row comes before it
+        parent = int(executed.parent[row])
+        while parent >= 0 and parent not in depth:
+            parent = int(executed.parent[parent])
+        depth[row] = depth[parent] + 1 if parent >= 0 else 0
+    for level in range(min(max(depth.values(), default=-1) + 1, MAX_DEPTH)):
+        chosen = np.array([row for row in known if depth[row] == level], np.int64)
+        of = [labels[int(mark)] for mark in executed.mark[chosen]]
         texts, ids = [words for words, _ in of], [finding for _, finding in of]
-        yield _Lane("findings", "marks", "marks", executed.open[rows], executed.close[rows], texts, ids)
+        label = "findings" if level == 0 else "… inside them" if level == 1 else "…"
+        yield _Lane(label, "marks", "marks", executed.open[chosen], executed.close[chosen], texts, ids)
 
 
-def _host_lanes(trace: Trace, shown: Stretch) -> Iterator[_Lane]:
+def _host_lanes(trace: Trace, shown: Stretch, pid: int) -> Iterator[_Lane]:
     inside = (trace.end > shown.start) & (trace.start < shown.end)
     calls = np.zeros(len(trace), np.uint8)
     calls[trace.calls] = trace.call_kinds
     operators = np.flatnonzero(inside & (trace.category == Cat.CPU_OP) & _outermost(trace))
     runtime = np.flatnonzero(inside & ((trace.category == Cat.RUNTIME) | (trace.category == Cat.DRIVER)))
     threads, counts = np.unique(trace.thread[np.concatenate([operators, runtime])], return_counts=True)
-    for place, thread in enumerate(threads[np.argsort(-counts, kind="stable")].tolist()[:MAX_THREADS]):
-        label = "main thread" if place == 0 else f"thread {thread}"
+    for thread in threads[np.argsort(-counts, kind="stable")].tolist()[:MAX_THREADS]:
+        label = "main thread" if thread == pid else f"thread {thread}"
         for words, chosen in (("operators", operators), ("CUDA calls", runtime)):
             rows = chosen[trace.thread[chosen] == thread]
             if rows.size:

@@ -137,6 +137,8 @@ def whole(profile: Data) -> list[dict[str, Any]]:
         share = row["share"] * (1 - busy)
         if share > 0.001:
             parts.append({**row, "share": share})
+    for part in parts:
+        part["fits"] = 140 * part["share"] >= len(part["words"]) + len(part["ms"]) + 2  # letters over the page's width
     return parts
 
 
@@ -154,7 +156,7 @@ def findings(data: Data, read: Reader) -> dict[str, Any]:
         "rows": [_row(f) for f in shown[FULL_CARDS:]],
         "order": _order(shown, static),
         "filters": _filters(shown, static),
-        "rules": _by_rule(shown),
+        "rules": _by_rule(shown) if static else [],
         "suppressed": sum(f["suppressed"] is not None for f in data["findings"]),
     }
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from handmade import SessionBuilder, TraceBuilder, finding
+from handmade import PID, THREAD, SessionBuilder, TraceBuilder, finding
 from simulated import Statement, profile_run
 
 from awp_lint.detector.finding import Event
@@ -68,6 +68,10 @@ def test_bounds_say_their_grounds() -> None:
 def test_short_names() -> None:
     assert short_name(ELEMENTWISE) == "vectorized_elementwise_kernel<4, CUDAFunctor_add<float>>"
     assert short_name("void (anonymous namespace)::f<int (*)(int)>(float*)") == "f<int (*)(int)>"
+    assert (
+        short_name("std::enable_if<!(false), void>::type internal::gemvx::kernel<int>(P)")
+        == "internal::gemvx::kernel<int>"
+    )
     assert len(short_name("k" * 500)) == 160
 
 
@@ -103,16 +107,31 @@ def test_lanes_of_whole_units(tmp_path: Path) -> None:
     shown = picture(session.processes[0], "step", kineto.load, [marked])["timeline"]
     assert shown["span_us"] == 2000.0 and shown["ticks"] == [0.0, 1000.0] and shown["drawn"] == shown["events"]
     by = {(lane["label"], lane["row"]): lane for lane in shown["lanes"]}
-    operators = by["main thread", "operators"]
+    operators = by[f"thread {THREAD}", "operators"]
     assert [shown["names"][n] for n in operators["name"]] == ["aten::linear", "aten::linear"]  # outermost alone
     assert operators["start"] == [5.0, 1005.0] and operators["took"] == [100.0, 100.0]
-    calls = by["main thread", "CUDA calls"]
+    calls = by[f"thread {THREAD}", "CUDA calls"]
     assert [shown["names"][n] for n in calls["kind"]][:5] == ["launch", "launch", "launch", "launch", "wait"]
     assert len(by["stream 7", "device"]["start"]) == 6 and len(by["stream 9", "device"]["start"]) == 2
     marks = by["findings", "marks"]
     assert marks["start"] == [195.0, 1195.0] and shown["names"][marks["kind"][0]] == "f3"
     assert shown["names"][marks["name"][0]] == "AWP101 x.py:3"
     assert shown["strip"]["what"] == "device" and len(shown["strip"]["busy"]) == lanes.STRIP
+
+
+def test_marked_statements_inside_others_have_their_own_lane(tmp_path: Path) -> None:
+    findings = [finding(number, f"AWP10{number}", Event.WAIT, "/app/x.py") for number in (1, 2, 3)]
+    session = SessionBuilder(findings)
+    for name, start, end in (("f1", 0, 900), ("f2", 100, 300), ("f3", 150, 200), ("f3", 950, 990)):
+        session.ran(name, start, end, PID)
+    trace = TraceBuilder()
+    trace.host("cpu_op", "aten::add", 10, 20, PID)
+    session.window(WindowKind.TRACE, 0, 1000, [0, 1000], trace.write(tmp_path / "t.json"))
+    shown = picture(session.session().processes[0], "step", kineto.load, findings)["timeline"]
+    found = [(lane["label"], [shown["names"][n] for n in lane["kind"]]) for lane in shown["lanes"]]
+    assert found == [
+        ("findings", ["f1", "f3"]), ("… inside them", ["f2"]), ("…", ["f3"]), ("main thread", ["op"]),
+    ]  # fmt: skip
 
 
 def test_crowded_lanes_are_thinned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
