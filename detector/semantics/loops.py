@@ -271,6 +271,8 @@ def _while_kind(loop: ast.While) -> LoopKind:
         return LoopKind.TOKENS
     if _takes_work(loop.test):
         return LoopKind.REQUESTS
+    if _recurs(loop.body):
+        return LoopKind.STEPS
     return _forever_kind(loop) if isinstance(loop.test, ast.Constant) else LoopKind.UNKNOWN
 
 

@@ -12,7 +12,7 @@ from awp_lint.rules.base import Candidate, Rule
 from awp_lint.rules.common import IDLE, device_certainty, frequency_reason, lower, often, reasons, short, sureness
 from awp_lint.rules.graphs.compiled import Compiled, compiled_code
 from awp_lint.rules.graphs.hostwork import HostWork, Want, host_work
-from awp_lint.rules.graphs.traced import WORDS, reads_signature, step_logging, version_check, wrapped_test
+from awp_lint.rules.graphs.traced import WORDS, may_puzzle, reads_signature, step_logging, version_check, wrapped_test
 
 _BREAKS = {
     Want.READ: "keep `{code}` on the device, or read it outside the compiled function",
@@ -140,6 +140,8 @@ class GraphBreak(Rule):
 
     def _uncompiled(self, node: ast.Call, view: FunctionView) -> Candidate | None:
         """What is told whether or not the file compiles anything."""
+        if not may_puzzle(node):
+            return None
         frequency = view.frequency(node)
         if not frequency.served or view.regions(node) & IDLE:
             return None

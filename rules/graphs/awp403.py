@@ -130,7 +130,8 @@ class RecompileTrigger(Rule):
         )
 
     def _replaced(self, node: ast.Assign, view: FunctionView, file: FileView) -> Candidate | None:
-        name, frequency = replaced_tensor(node, view), hot_frequency(view, node)
+        name = replaced_tensor(node, view)
+        frequency = hot_frequency(view, node) if name is not None else None
         if name is None or frequency is None or is_buffer(name, view, file):
             return None
         instead = "make it on the device in the constructor"

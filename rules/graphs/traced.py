@@ -14,7 +14,8 @@ from awp_lint.rules.fusion.context import class_node
 _VERSIONS = re.compile(
     r"is_\w*version|is_torch_(greater|less)_or_equal\w*|is_\w+_greater_or_equal\w*|compare_versions?"
 )
-_RARE = re.compile(r"deprecat|warn|is_compiled", re.IGNORECASE)
+_NAMES = frozenset({"isinstance", "info", "debug", "signature", "getfullargspec", "parse", "Version", "parse_version"})
+_RARE = re.compile(r"deprecat|warn|is_compiled|lazy", re.IGNORECASE)
 _MOVES = frozenset({"to", "cuda", "float", "half", "bfloat16", "type", "type_as", "contiguous"})
 
 WORDS = (
@@ -32,6 +33,12 @@ WORDS = (
 )
 
 
+def may_puzzle(call: ast.Call) -> bool:
+    """Whether a call can be one of those below by its name: the quick answer for most calls."""
+    name = callee(call)
+    return name in _NAMES or _VERSIONS.fullmatch(name) is not None
+
+
 def version_check(call: ast.Call, view: FunctionView) -> bool:
     """Whether a call compares the version of an installed library: the answer is the same in every call."""
     if _RARE.search(view.qualname) or _behind(call, view):
@@ -47,7 +54,9 @@ def version_check(call: ast.Call, view: FunctionView) -> bool:
 
 def reads_signature(call: ast.Call, view: FunctionView) -> bool:
     """``inspect.signature(self.processor.__call__)``: built anew from code objects in every call."""
-    return view.qualified(call.func) in ("inspect.signature", "inspect.getfullargspec") and bool(call.args)
+    if _RARE.search(view.qualname) or not call.args:
+        return False
+    return view.qualified(call.func) in ("inspect.signature", "inspect.getfullargspec")
 
 
 def step_logging(call: ast.Call, view: FunctionView) -> bool:

@@ -67,6 +67,8 @@ def test_headers(header: str, expected: LoopKind) -> None:
         ("while True:", "self.engine.step()", LoopKind.STEPS),
         ("while True:", "batch = self.get_next_batch_to_run()", LoopKind.STEPS),
         ("while True:", "run_batches()", LoopKind.UNKNOWN),
+        ("while True:", "mel, gate, frame = self.decoder(memory, frame)", LoopKind.STEPS),
+        ("while True:", "mel, gate = self.decoder(memory, frame)", LoopKind.UNKNOWN),
         ("while True:", "x = settings.get('x')", LoopKind.UNKNOWN),
     ],
 )

@@ -20,6 +20,20 @@ from awp_lint.detector.semantics.values import UNKNOWN, Certainty, Device, DType
 _FED_BY_MODELS = (".forward", ".__call__")
 
 
+# An annotation that names these as well allows for something else than a tensor.
+_OTHERS = frozenset(
+    {"int", "float", "bool", "str", "list", "List", "tuple", "Tuple", "Sequence", "Any", "dict", "Dict"}
+)
+
+
+def _words(annotation: ast.expr) -> set[str]:
+    return {
+        node.id if isinstance(node, ast.Name) else node.attr
+        for node in ast.walk(annotation)
+        if isinstance(node, (ast.Name, ast.Attribute))
+    }
+
+
 def bind_parameters(m: Machine, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> None:
     """Bind every parameter of a definition."""
     arguments = node.args
@@ -67,7 +81,9 @@ def _value(m: Machine, function: str, argument: ast.arg, default: ast.expr | Non
     name = argument.arg
     declared = annotated(m, argument.annotation)
     if declared.kind is Kind.TENSOR:
-        m.declared[name] = found = _tensor(m, function, argument, declared)
+        found = _tensor(m, function, argument, declared)
+        if argument.annotation is not None and _OTHERS.isdisjoint(_words(argument.annotation)):
+            m.declared[name] = found
         return found
     if declared != UNKNOWN and declared.kind is not Kind.NONE:
         return declared

@@ -96,10 +96,15 @@ def _unpack(m: Machine, targets: list[ast.expr], value: Value) -> None:
 def _assign(m: Machine, node: ast.Assign) -> None:
     value = evaluate(m, node.value)
     for target in node.targets:
-        if value.kind is Kind.UNKNOWN and value.cls is None and target.__class__ is ast.Name:
+        if value.kind is Kind.UNKNOWN and value.cls is None and target.__class__ is ast.Name and _given(node.value):
             assign(m, target, m.declared.get(target.id, value))  # type: ignore[attr-defined]
         else:
             assign(m, target, value)
+
+
+def _given(node: ast.expr) -> bool:
+    """Something a call or a container gives; what a setting holds is rather a number."""
+    return node.__class__ in (ast.Call, ast.Subscript)
 
 
 @statement(ast.AnnAssign)
