@@ -560,7 +560,13 @@ def _rendered_page(options: argparse.Namespace, data: dict[str, Any]) -> str:
     from awp_lint.detector.reporting.html import page
 
     other = page.load(options.compare) if options.compare is not None else None
-    return page.render(data, page.reader(), other, Path(options.compare or "").name)
+    try:
+        return page.render(data, page.reader(), other, Path(options.compare or "").name)
+    except (KeyError, TypeError, AttributeError) as error:
+        files = [name for name in (options.from_report, options.compare) if name is not None]
+        if not files:
+            raise
+        raise UsageError(f"{' or '.join(files)}: the report is not whole: {error!r}") from error
 
 
 def show_report(options: argparse.Namespace) -> int:

@@ -303,6 +303,9 @@ def test_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: p
     assert Read(capsys.readouterr().out).whole
     assert main(["--format", "html", "--from-report", "a.json", "--output", "a.html"]) == 0
     assert Read(Path("a.html").read_text()).whole
+    Path("half.json").write_text('{"schema": "awp-lint/1", "profile": null, "findings": [{}]}')
+    assert main(["--format", "html", "--from-report", "half.json"]) == 2
+    assert "half.json: the report is not whole" in capsys.readouterr().err
     assert main(["--format", "html", "--from-report", "app.py"]) == 2
     assert "app.py: not JSON" in capsys.readouterr().err
     assert main(["--from-report", "a.json"]) == 2
