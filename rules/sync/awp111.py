@@ -12,6 +12,7 @@ from awp_lint.detector.finding import Effect, Event, Fix, RootCause, Safety
 from awp_lint.detector.semantics.values import Certainty, Device, Value
 from awp_lint.detector.semantics.view import FileView, FunctionView
 from awp_lint.rules.base import Candidate, Rule
+from awp_lint.rules.batching.calls import over_batches
 from awp_lint.rules.common import (
     ancestors,
     assigned_name,
@@ -19,6 +20,7 @@ from awp_lint.rules.common import (
     frequency_reason,
     hot_frequency,
     often,
+    served_frequency,
     short,
     sureness,
 )
@@ -52,7 +54,8 @@ class CpuSampling(Rule):
     summary = "logits are copied to the host to sample or take the top k there"
     what = """
         Logits, scores or probabilities are copied to the host (`.cpu()`, `.numpy()`, `.tolist()`) and then sorted,
-        soft-maxed or sampled there with NumPy, Python or CPU tensors, at every step or token.
+        soft-maxed or sampled there with NumPy, Python or CPU tensors, at every step or token, or for every block of a
+        loop over batches.
         """
     why = """
         The copy has the size of the vocabulary times the batch where one integer a row would do; the host waits for the
@@ -103,12 +106,18 @@ class CpuSampling(Rule):
     def candidates(self, node: ast.AST, view: FunctionView, file: FileView) -> Iterator[Candidate]:
         assert isinstance(node, ast.Call)
         read = device_read(node, view)
-        if read is None or read.how in ("item", "int", "float", "complex") or not _is_scores(read.source, view, 2):
+        if read is None or read.how in ("item", "int", "float", "complex"):
+            return
+        if not _is_scores(read.source, view, 2) and not _kept_as_scores(node, view):
             return
         pick = _picked(node, view, _HOPS)
         if pick is None:
             return
         frequency = hot_frequency(view, node)
+        if frequency is None and any(
+            over_batches(loop) for loop in view.loops(node) if not isinstance(loop, ast.While)
+        ):
+            frequency = served_frequency(view, node)  # a block of scores in each pass
         if frequency is None:
             return
         confidence = sureness(view, node, frequency, _assumed(read.value, read.source))
@@ -202,6 +211,15 @@ def _is_scores(node: ast.expr, view: FunctionView, depth: int) -> bool:
             if isinstance(statement, ast.Assign) and _is_scores(statement.value, view, depth - 1):
                 return True
     return False
+
+
+def _kept_as_scores(node: ast.Call, view: FunctionView) -> bool:
+    """Whether the local that takes what is read, and what is chained to it, is named for scores."""
+    outer: ast.AST = node
+    for parent in _same_chain(node, view):
+        outer = parent
+    name = assigned_name(view, outer)
+    return name is not None and _SCORES.search(name) is not None
 
 
 def _picked(node: ast.AST, view: FunctionView, hops: int) -> ast.expr | None:
