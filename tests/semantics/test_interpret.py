@@ -202,6 +202,15 @@ def test_narrowing() -> None:
     assert table.value(last.value).on_device
 
 
+def test_an_argument_that_is_made_a_tensor_is_the_rare_one() -> None:
+    body = (
+        "def f(a):\n    if not isinstance(a, torch.Tensor):\n        a = torch.tensor(a)\n    return torch.mm(a, a)\n"
+    )
+    assert result(body).on_device
+    body = "def f(a):\n    if isinstance(a, list):\n        a = torch.tensor(a)\n    return a\n"
+    assert not result(body).on_device
+
+
 def test_names_by_convention_are_assumed_tensors() -> None:
     value = result("def f(hidden_states):\n    return hidden_states\n")
     assert value.on_device and value.certainty is Certainty.ASSUMED and value.dtype is DTypeClass.FLOAT

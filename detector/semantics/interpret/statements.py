@@ -97,7 +97,7 @@ def _assign(m: Machine, node: ast.Assign) -> None:
     value = evaluate(m, node.value)
     for target in node.targets:
         if value.kind is Kind.UNKNOWN and value.cls is None and target.__class__ is ast.Name and _given(node.value):
-            assign(m, target, m.declared.get(target.id, value))  # type: ignore[attr-defined]
+            assign(m, target, m.declared.get(target.id, value))
         else:
             assign(m, target, value)
 
@@ -296,8 +296,27 @@ def _if(m: Machine, node: ast.If) -> None:
         block(m, orelse)
         break
     if m.live:
+        converted = _converted(node) if ends else None
+        if converted is not None and converted in m.env and m.env[converted].kind is Kind.TENSOR:
+            # the argument that had to be made a tensor is the rare one
+            ends = [{**env, converted: m.env[converted]} for env in ends]
         ends.append(m.env)
     _meet(m, ends)
+
+
+def _converted(node: ast.If) -> str | None:
+    """``x`` of ``if not isinstance(x, torch.Tensor): x = torch.tensor(x)``."""
+    test = node.test
+    if node.orelse or not (isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not)):
+        return None
+    call, only = test.operand, node.body[0]
+    if len(node.body) != 1 or not isinstance(call, ast.Call) or not call.args or not isinstance(call.args[0], ast.Name):
+        return None
+    name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+    if name not in ("is_tensor", "isinstance") or not isinstance(only, ast.Assign):
+        return None
+    target = only.targets[0]
+    return target.id if isinstance(target, ast.Name) and target.id == call.args[0].id else None
 
 
 def _meet(m: Machine, ends: list[Env]) -> None:
