@@ -76,12 +76,10 @@ def _prefix(s: Signals) -> Fit:
 def _graphs(s: Signals) -> Fit:
     if s.graph_launches is not None and s.graph_launches >= 0.5 and s.gap < 0.2:
         return Fit("no", "graphs are launched already")
-    if s.launch_bound:
-        return Fit("yes", f"the device idles {_pct(s.launch_idle)} of a {s.unit} behind launching "
-                          f"{s.kernels:.0f} kernels", f"at most {_pct(s.launch_idle)} of a {s.unit}")  # fmt: skip
-    if s.gap < 0.05:
-        return Fit("no", "the device hardly idles")
-    return Fit("no" if s.launch_idle < 0.05 else "unknown", f"launching costs {_pct(s.launch_idle)} of a {s.unit}")
+    grounds = f"the device idles {_pct(s.launch_idle)} of a {s.unit} behind launching"
+    if s.launch_idle < 0.05:
+        return Fit("no", grounds)
+    return Fit("yes", grounds, f"at most {_pct(s.launch_idle)} of a {s.unit}")
 
 
 def _fusion(s: Signals) -> Fit:

@@ -78,7 +78,7 @@ def _device(profile: Mapping[str, Any]) -> Iterator[Line]:
     for row in kernels[:3]:
         yield line(
             f"    {words.ms(row['ms']):>9} {words.percent(row['share']):>5}  ",
-            f"{row['name'][:64]:<64} ", (f"{row['bound']}", "dim"),
+            f"{row.get('label', row['name'])[:56]:<56} ", (f"{row['bound']}", "dim"),
         )  # fmt: skip
 
 

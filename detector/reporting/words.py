@@ -39,12 +39,12 @@ CAUSE_SENTENCES = {
     "communication": "the device waits for collectives",
 }
 ROOT_SENTENCES = {
-    "compute": "arithmetic: the device is busy and its units are what limits it",
-    "memory": "memory: bandwidth, cache or copies",
-    "scheduling": "scheduling: batching and padding",
-    "runtime": "the runtime: launches, waits and host work between them",
-    "communication": "communication between devices",
-    "system": "the system: clocks, errors, deployment",
+    "compute": "the device is busy, and its arithmetic is the limit",
+    "memory": "bandwidth, cache or copies",
+    "scheduling": "batching and padding",
+    "runtime": "launches, waits and host work between them",
+    "communication": "exchange between devices",
+    "system": "clocks, errors, deployment",
 }
 
 

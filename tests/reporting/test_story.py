@@ -30,7 +30,7 @@ def test_the_story_of_a_device_run() -> None:
     assert lines[1] == "  a step takes 25 ms, the device works 2.40 ms of it and idles 90 % (healthy: below 5 %)"
     assert lines[2].split() == ["launching", "█" * 14, "60", "%", "13.6", "ms"]  # of 22.6 ms idle
     assert "runtime 90 %" in shown and "memory 10 %" in shown and "compute 0 %" in shown
-    assert "root cause runtime: the runtime: launches" in shown
+    assert "root cause runtime: launches, waits" in shown
     assert "1080 kernels of 2.10 µs in the median, 80 % of 5 µs and less, launch latency 6 µs" in shown
     assert shown.count("gemv") == 3
     assert "and 13 more that are confirmed" in shown and lines[-1].startswith("  all of them together: 9 ms (36 %)")

@@ -58,9 +58,34 @@ def bound_of(kind: str, mean_us: float) -> Bound:
     return Bound("unknown", "depends on shapes; counters (--ncu) would tell")
 
 
+_WRAPPERS = re.compile(r"gpu_|func_wrapper|BinaryFunctor|[AB]?UnaryFunctor|BUnaryFunctor|ReduceOp$|OpaqueType")
+_INNER = re.compile(r"\w*(?:[Ff]unctor\w*|_kernel_cuda|_kernel_impl|_kernel|Ops)\b")
+_LABEL = 72
+
+
+def label(name: str) -> str:
+    """A kernel's name as a person would call it: PyTorch's generic kernels by what they compute, the rest cut short.
+
+    ``elementwise_kernel<128, 4, gpu_kernel_impl_nocast<BinaryFunctor<…, MulFunctor<float>>>>`` → ``MulFunctor
+    (elementwise)``.
+    """
+    text = short_name(name, 2000)
+    outer, _, arguments = text.partition("<")
+    base = outer.rsplit("::", 1)[-1]
+    if base.endswith(("elementwise_kernel", "reduce_kernel")):
+        inner = next((word for word in _INNER.findall(arguments) if not _WRAPPERS.match(word)), "")
+        if inner:
+            return f"{inner} ({base.removesuffix('_kernel')})"
+    if "cub::" in outer or base == "kernel":
+        text = base if base != "kernel" else "::".join(outer.split("::")[-2:])
+    elif len(text) > _LABEL and arguments:
+        text = f"{outer}<…>"
+    return text if len(text) <= _LABEL else text[: _LABEL - 1] + "…"
+
+
 def short_name(name: str, limit: int = 160) -> str:
     """A kernel's name without its parameters and the namespaces that all have."""
-    name = re.sub(r"^(?:std::)?enable_if<.*?>::type ", "", name)  # a return type that says nothing
+    name = re.sub(r"^(?:void )?(?:std::)?enable_if<.*?>::type ", "", name)  # a return type that says nothing
     text = re.sub(r"^void |\(anonymous namespace\)::|at::native::|\bc10::|\bstd::", "", name).strip()
     depth = 0
     for place, char in enumerate(text):

@@ -15,7 +15,7 @@ import numpy as np
 
 from awp_lint.detector.profiling.idle import CAUSES, Gaps
 from awp_lint.detector.profiling.join import Executions
-from awp_lint.detector.profiling.picture.kinds import short_name
+from awp_lint.detector.profiling.picture.kinds import label
 from awp_lint.detector.profiling.timeline import Bools, Busy, Call, Cat, Ints, Trace
 from awp_lint.detector.profiling.units import Spans
 
@@ -148,8 +148,8 @@ def _mark_lanes(executed: Executions, labels: dict[int, tuple[str, str]], shown:
         chosen = np.array([row for row in known if depth[row] == level], np.int64)
         of = [labels[int(mark)] for mark in executed.mark[chosen]]
         texts, ids = [words for words, _ in of], [finding for _, finding in of]
-        label = "findings" if level == 0 else "… inside them" if level == 1 else "…"
-        yield _Lane(label, "marks", "marks", executed.open[chosen], executed.close[chosen], texts, ids)
+        words = "findings" if level == 0 else "… inside them" if level == 1 else "…"
+        yield _Lane(words, "marks", "marks", executed.open[chosen], executed.close[chosen], texts, ids)
 
 
 def _host_lanes(trace: Trace, shown: Stretch, pid: int) -> Iterator[_Lane]:
@@ -160,7 +160,7 @@ def _host_lanes(trace: Trace, shown: Stretch, pid: int) -> Iterator[_Lane]:
     runtime = np.flatnonzero(inside & ((trace.category == Cat.RUNTIME) | (trace.category == Cat.DRIVER)))
     threads, counts = np.unique(trace.thread[np.concatenate([operators, runtime])], return_counts=True)
     for thread in threads[np.argsort(-counts, kind="stable")].tolist()[:MAX_THREADS]:
-        label = "main thread" if thread == pid else f"thread {thread}"
+        whose = "main thread" if thread == pid else f"thread {thread}"
         for words, chosen in (("operators", operators), ("CUDA calls", runtime)):
             rows = chosen[trace.thread[chosen] == thread]
             if rows.size:
@@ -168,7 +168,7 @@ def _host_lanes(trace: Trace, shown: Stretch, pid: int) -> Iterator[_Lane]:
                 kinds = ["op"] * rows.size
                 if words != "operators":
                     kinds = [_CALL_WORDS.get(Call(kind), "call") for kind in calls[rows].tolist()]
-                yield _Lane(label, words, "host", trace.start[rows], trace.end[rows], texts, kinds)
+                yield _Lane(whose, words, "host", trace.start[rows], trace.end[rows], texts, kinds)
 
 
 def _device_lanes(trace: Trace, shown: Stretch) -> Iterator[_Lane]:
@@ -178,10 +178,10 @@ def _device_lanes(trace: Trace, shown: Stretch) -> Iterator[_Lane]:
     several = len({device for device, _ in streams}) > 1
     for device, stream in streams[:MAX_STREAMS]:
         rows = work[(trace.device[work] == device) & (trace.stream[work] == stream)]
-        texts = [short_name(trace.names[number]) for number in trace.name[rows].tolist()]
+        texts = [label(trace.names[number]) for number in trace.name[rows].tolist()]
         kinds = [_WORK_WORDS[Cat(category)] for category in trace.category[rows].tolist()]
-        label = f"GPU {device} stream {stream}" if several else f"stream {stream}"
-        yield _Lane(label, "device", "device", trace.start[rows], trace.end[rows], texts, kinds)
+        words = f"GPU {device} stream {stream}" if several else f"stream {stream}"
+        yield _Lane(words, "device", "device", trace.start[rows], trace.end[rows], texts, kinds)
 
 
 def _idle_lanes(idle: Gaps, shown: Stretch) -> Iterator[_Lane]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from awp_lint.detector.profiling.join import CallCosts
-from awp_lint.detector.profiling.picture.kinds import bound_of, kind_of, short_name
+from awp_lint.detector.profiling.picture.kinds import bound_of, kind_of, label, short_name
 from awp_lint.detector.profiling.timeline import (
     Bools,
     Busy,
@@ -148,7 +148,7 @@ class Work:
             bound = bound_of(kind, mean_us)
             found.append(
                 {
-                    "name": short_name(name), "kind": kind, "calls": _figure(row.count / units),
+                    "name": short_name(name), "label": label(name), "kind": kind, "calls": _figure(row.count / units),
                     "ms": _figure(row.ns / 1e6 / units), "mean_us": _figure(mean_us),
                     "share": _figure(row.ns / whole) if whole else None, "bound": bound.word, "why": bound.why,
                 }
@@ -157,9 +157,10 @@ class Work:
         if len(self.kernels) > ROWS:
             rest = [row for _, row in sorted(self.kernels.items(), key=lambda item: -item[1].ns)[ROWS:]]
             count = sum(row.count for row in rest)
+            other = f"{len(rest)} other kernels"
             found.append(
                 {
-                    "name": f"{len(rest)} other kernels", "kind": "other", "calls": _figure(count / units),
+                    "name": other, "label": other, "kind": "other", "calls": _figure(count / units),
                     "ms": _figure(left / 1e6 / units), "mean_us": _figure(left / count / 1e3),
                     "share": _figure(left / whole) if whole else None, "bound": "unknown", "why": "many kernels",
                 }

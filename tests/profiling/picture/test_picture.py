@@ -11,12 +11,13 @@ from awp_lint.detector.finding import Event
 from awp_lint.detector.profiling import kineto
 from awp_lint.detector.profiling.picture import lanes
 from awp_lint.detector.profiling.picture.build import picture
-from awp_lint.detector.profiling.picture.kinds import bound_of, kind_of, short_name
+from awp_lint.detector.profiling.picture.kinds import bound_of, kind_of, label, short_name
 from awp_lint.detector.profiling.picture.work import own_time
 from awp_lint.detector.profiling.run import analyse
 from awp_lint.detector.profiling.session import Session, WindowKind
 
 ELEMENTWISE = "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>>(int, float)"
+NOCAST = "void at::native::elementwise_kernel<128, 4, at::native::gpu_kernel_impl_nocast<at::native::"
 
 
 def slice_of_two_units(path: Path) -> Session:
@@ -73,6 +74,29 @@ def test_short_names() -> None:
         == "internal::gemvx::kernel<int>"
     )
     assert len(short_name("k" * 500)) == 160
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        (ELEMENTWISE, "CUDAFunctor_add (vectorized_elementwise)"),
+        (f"{NOCAST}BinaryFunctor<float, float, float, at::native::binary_internal::MulFunctor<float>>>(x)>(int)",
+         "MulFunctor (elementwise)"),
+        (f"{NOCAST}direct_copy_kernel_cuda(at::TensorIteratorBase&)::{{lambda()#3}}>(x)>(int)",
+         "direct_copy_kernel_cuda (elementwise)"),
+        ("void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float, at::native::ArgMaxOps<float>, 4>>(R)",
+         "ArgMaxOps (reduce)"),
+        ("void std::enable_if<true, void>::type internal::gemvx::kernel<int, float>(P)", "gemvx::kernel"),
+        ("void at_cuda_detail::cub::DeviceRadixSortOnesweepKernel<at_cuda_detail::cub::policy_hub<float>>(x)",
+         "DeviceRadixSortOnesweepKernel"),
+        ("nvjet_sm90_tst_128x8_64x12_4x1_v_bz_TNT", "nvjet_sm90_tst_128x8_64x12_4x1_v_bz_TNT"),
+        ("void softmax_warp_forward<float, float, float, 8, false, false>(f)",
+         "softmax_warp_forward<float, float, float, 8, false, false>"),
+        ("void f<" + "int, " * 40 + "int>(x)", "f<…>"),
+    ],
+)  # fmt: skip
+def test_labels_say_what_a_kernel_computes(name: str, words: str) -> None:
+    assert label(name) == words
 
 
 def test_tables_a_unit(tmp_path: Path) -> None:
