@@ -8,6 +8,7 @@ import fnmatch
 import gc
 import hashlib
 import pickle
+import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -177,7 +178,13 @@ class Chosen:
 
         self.rules = select(settings.select, settings.ignore, settings.extend_select)
         self.words = tuple(sorted(screening_words(self.rules)))
-        self.anywhere = tuple(sorted({word for r in self.rules if r.anywhere for word in r.words}))
+        telling: dict[bytes, set[re.Pattern[str] | None]] = {}  # by the words of rules that find something anywhere
+        for rule in self.rules:
+            for word in rule.words if rule.anywhere else ():
+                telling.setdefault(word, set()).add(rule.telling)
+        self.anywhere = {
+            word: () if None in found else tuple(p for p in found if p is not None) for word, found in telling.items()
+        }
         self.off = settings.per_file_ignores
 
     def on(self, path: str) -> Sequence[Rule]:
@@ -307,7 +314,7 @@ def _to_search(text: str, vocabulary: Vocabulary, facts: FileFacts, project: Ask
     if not any(map(vocabulary.holds, world.chosen.words)):
         return None
     low = world.settings.confidence is Confidence.LOW or "awp:" in text  # a comment may silence what is hidden
-    anywhere = [word.decode() for word in world.chosen.anywhere if vocabulary.holds(word)]
+    anywhere = [(word.decode(), found) for word, found in world.chosen.anywhere.items() if vocabulary.holds(word)]
     lines = source_lines(text) if anywhere else []
 
     def runs(function: FunctionFact) -> bool:
@@ -321,7 +328,7 @@ def _to_search(text: str, vocabulary: Vocabulary, facts: FileFacts, project: Ask
         if runs(function):
             return True
         body = "\n".join(lines[function.line - 1 : function.body[1]])
-        return any(word in body for word in anywhere)
+        return any(word in body and (not found or any(p.search(body) for p in found)) for word, found in anywhere)
 
     if not anywhere and not facts.loops and not any(map(runs, facts.functions)):
         return None

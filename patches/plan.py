@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -107,7 +108,7 @@ def _render(
     shown: bool = False,
     tree: ast.Module | None = None,
 ) -> FilePatch:
-    """``shown``: the patch is not written. Then the statement that it changes is looked at first, since parsing whole
+    """``shown``: the patch is not written. Then the definition that it changes is looked at first, since parsing whole
     files for every finding would cost a good part of a scan. ``tree`` is the source's, where it is known."""
     edits = [edit for share in shares for edit in share.change.edits]
     needed = [one for share in shares for one in share.change.imports]
@@ -115,7 +116,7 @@ def _render(
     after = splice(source.text, (*edits, *imports))
     applied = tuple(share.finding for share in shares)
     try:
-        if not (shown and _statement_parses(source, edits)):
+        if not (shown and _definition_parses(source, edits)):
             ast.parse(after)
     except SyntaxError as error:
         rules = ", ".join(sorted({f.rule for f in applied}))
@@ -128,31 +129,48 @@ def _render(
     return FilePatch(source, after, applied, tuple(postponed), unified_diff(source.path, source.text, after, label))
 
 
-def _statement_parses(source: Source, edits: Sequence[Edit]) -> bool:
-    """Whether the top-level statement around the edits is valid once they are made; False also where that is unclear.
+def _definition_parses(source: Source, edits: Sequence[Edit]) -> bool:
+    """Whether the definition around the edits is valid once they are made; False also where that is unclear.
 
     Imports, which are lines of their own, change nothing about it."""
     if not edits:
         return False
     first, last = _lines_of(source, edits)
-    starts = [*source.line_starts, len(source.text)]
-    count = len(source.line_starts)
-    begin = next((n for n in range(first - 1, -1, -1) if _begins(source.text[starts[n] : starts[n] + 8])), None)
-    if begin is None:
+    text = source.line_text
+    own = _indent(text(first))
+    begin = first if _DEFINES.match(text(first)) else 0
+    for number in range(first - 1, 0, -1) if begin == 0 and own is not None else ():
+        if _DEFINES.match(text(number)) and (_indent(text(number)) or 0) < (own or 0):
+            begin = number
+            break
+    if begin == 0:
         return False
-    end = next((n for n in range(last, count) if _begins(source.text[starts[n] : starts[n] + 8])), count)
-    offset = starts[begin]
+    depth = _indent(text(begin)) or 0
+    count = len(source.line_starts)
+    after = next((n for n in range(last + 1, count + 1) if _ends(text(n), depth)), count + 1)
+    offset = source.line_starts[begin - 1]
+    end = source.line_starts[after - 1] if after <= count else len(source.text)
     moved = [Edit(edit.start - offset, edit.end - offset, edit.replacement) for edit in edits]
     try:
-        ast.parse(splice(source.text[offset : starts[end]], moved))
+        ast.parse(("if 1:\n" if depth else "") + splice(source.text[offset:end], moved))
     except (SyntaxError, ValueError):
         return False
     return True
 
 
-def _begins(line: str) -> bool:
-    """Whether a line may begin a top-level statement."""
-    return line[:1].isalpha() and not line.startswith(("else", "elif", "except", "finally"))
+_DEFINES = re.compile(r"[ \t]*(async[ \t]+def|def|class)[ \t]")
+
+
+def _indent(line: str) -> int | None:
+    """The indentation of a line, None for one that is blank or a comment."""
+    code = line.lstrip()
+    return None if not code or code[0] == "#" else len(line) - len(code)
+
+
+def _ends(line: str, depth: int) -> bool:
+    """Whether a line is the first behind a definition of this indentation."""
+    indent = _indent(line)
+    return indent is not None and indent <= depth and line.lstrip()[0] not in ")]}"
 
 
 def _creation(change: FileChange, finding: Finding) -> FilePatch:

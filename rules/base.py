@@ -9,6 +9,7 @@ rules must stay instant.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
@@ -52,6 +53,7 @@ class Rule:
     number that orders findings no run has priced); ``words`` are the byte strings of which a file must hold at least
     one; ``over`` names the rules whose findings on the same place it absorbs. ``anywhere``: it finds something in
     set-up code too, or is surer than low where nothing is known of the frequency; other rules are not asked there.
+    ``telling`` is what such a definition's text holds besides one of the words, where they alone are too common.
     ``calls``: of ``ast.Call`` nodes it is asked about those alone whose last name (``item`` of ``x.item()``, what was
     imported where it got another name) is one of these; None for all of them. ``tolerance``: by how much results of
     rewritten code may differ, in units in the last place of a result's largest value; 0 for the same bits.
@@ -69,6 +71,7 @@ class Rule:
     calls: ClassVar[frozenset[str] | None] = None
     over: ClassVar[tuple[str, ...]] = ()
     anywhere: ClassVar[bool] = False
+    telling: ClassVar[re.Pattern[str] | None] = None
 
     summary: ClassVar[str]  # one line, no full stop
     what: ClassVar[str]

@@ -23,6 +23,7 @@ from awp_lint.rules.registry import all_rules
 from awp_lint.rules.suppressions import Suppressions
 
 _IDENTIFIERS = re.compile(rb"\w+")
+_APART = bytes(code if _IDENTIFIERS.match(bytes([code])) else 0x20 for code in range(256))
 _LOOPS = (ast.For, ast.AsyncFor, ast.While, ast.comprehension)
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.Module)
 
@@ -85,7 +86,7 @@ class Vocabulary:
 
     def __init__(self, text: str) -> None:
         self._raw = text.encode("utf-8", "surrogatepass")
-        self._identifiers = b" ".join(set(_IDENTIFIERS.findall(self._raw)))
+        self._identifiers = b" ".join(set(self._raw.translate(_APART).split()))
         self._held: dict[bytes, bool] = {}
 
     def holds(self, word: bytes) -> bool:
@@ -104,11 +105,12 @@ def _core(word: bytes) -> bytes:
 
 def _renamed(view: FunctionView, file: FileView) -> dict[str, str]:
     """Last names of what was imported under another name, in the file and in the definition."""
-    found = {bound: name for bound, meaning in file.imports.items() if (name := meaning.rpartition(".")[2]) != bound}
-    for node in view.nodes(ast.ImportFrom):
-        assert isinstance(node, ast.ImportFrom)
-        found.update((alias.asname, alias.name) for alias in node.names if alias.asname is not None)
-    return found
+    everywhere: dict[str, str] | None = file.memo.get(_renamed)
+    if everywhere is None:
+        names = {bound: meaning.rpartition(".")[2] for bound, meaning in file.imports.items()}
+        everywhere = file.memo[_renamed] = {bound: name for bound, name in names.items() if name != bound}
+    own = [alias for node in view.nodes(ast.ImportFrom) for alias in getattr(node, "names", ())]
+    return {**everywhere, **{a.asname: a.name for a in own if a.asname is not None}} if own else everywhere
 
 
 @dataclass(slots=True)
@@ -140,7 +142,8 @@ def run_rules(
     if wanted:
         everywhere = [rule for rule in wanted if rule.anywhere]
         for view in file.functions():
-            chosen = _concerned(wanted if _may_be_served(view, searched) else everywhere, view, file, problems)
+            asked = wanted if _may_be_served(view, searched) else () if _is_empty(view) else everywhere
+            chosen = _concerned(asked, view, file, problems)
             if chosen:
                 hits.extend(_walk(view, file, _dispatch(chosen), problems))
     hidden = [hit for hit in hits if hit.candidate.confidence.order < confidence.order]
@@ -172,6 +175,12 @@ def _may_be_served(view: FunctionView, confidence: Confidence) -> bool:
     if frequency.path:
         return True
     return any(view.frequency(_inside(loop)).path for loop in view.nodes(*_LOOPS))
+
+
+def _is_empty(view: FunctionView) -> bool:
+    """Whether a function does nothing, as those whose bodies were left out."""
+    body = getattr(view.node, "body", None)
+    return isinstance(body, list) and len(body) == 1 and isinstance(body[0], ast.Pass)
 
 
 def _inside(loop: ast.AST) -> ast.AST:

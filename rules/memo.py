@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ast
 import functools
+import re
 from collections.abc import Callable
 from typing import TypeVar
 
-from awp_lint.detector.semantics.view import FunctionView
+from awp_lint.detector.semantics.view import FileView, FunctionView
 
 N = TypeVar("N", bound=ast.AST)
 R = TypeVar("R")
@@ -29,3 +30,11 @@ def remembered(function: Callable[[N, FunctionView], R]) -> Callable[[N, Functio
         return known  # type: ignore[no-any-return]
 
     return ask
+
+
+def says(file: FileView, pattern: re.Pattern[str]) -> bool:
+    """Whether a pattern is found anywhere in the text of a file; it is searched once."""
+    known: bool | None = file.memo.get(pattern)
+    if known is None:
+        known = file.memo[pattern] = pattern.search(file.text) is not None
+    return known

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import codecs
 import io
+import itertools
 import re
 import tokenize
 from dataclasses import dataclass, field
@@ -66,7 +67,11 @@ class Source:
     @cached_property
     def line_starts(self) -> list[int]:
         """Code-point offset of each line; line 1 is at index 0."""
-        return [0, *(m.end() for m in _LINE_END.finditer(self.text))]
+        if "\r" in self.text:
+            return [0, *(m.end() for m in _LINE_END.finditer(self.text))]
+        lines = self.text.split("\n")
+        lines.pop()
+        return [0, *itertools.accumulate(len(line) + 1 for line in lines)]
 
     @cached_property
     def newline(self) -> str:

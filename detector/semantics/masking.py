@@ -10,6 +10,8 @@ from collections.abc import Callable
 
 from awp_lint.detector.semantics.facts import FileFacts, FunctionFact
 
+_TELLING = ("register_", "compile", "graph")  # what rules look for in constructors
+
 
 def source_lines(text: str) -> list[str]:
     """The lines of a text as ``ast`` counts them, without their ends."""
@@ -21,7 +23,7 @@ def source_lines(text: str) -> list[str]:
 def without_bodies(text: str, facts: FileFacts, needed: Callable[[FunctionFact], bool]) -> str:
     """``text`` with ``pass`` for the body of every function that, like all functions in it, is not needed.
 
-    Constructors stay beside methods that do: what they assign tells what those work with.
+    Constructors that register or compile something stay beside methods that do: it tells what those work with.
     """
     keep: set[int] = set()
     classes: set[int] = set()
@@ -35,9 +37,12 @@ def without_bodies(text: str, facts: FileFacts, needed: Callable[[FunctionFact],
     for index, function in enumerate(facts.functions):
         if needed(function):
             stays(index)
+    lines = source_lines(text)
     for index, function in enumerate(facts.functions):
         if function.cls in classes and function.cls >= 0 and function.qualname.endswith("__init__"):
-            stays(index)
+            body = "\n".join(lines[function.line - 1 : function.body[1]])
+            if any(word in body for word in _TELLING):
+                stays(index)
     removed = [
         function.body
         for index, function in enumerate(facts.functions)
@@ -45,7 +50,6 @@ def without_bodies(text: str, facts: FileFacts, needed: Callable[[FunctionFact],
     ]
     if not removed:
         return text
-    lines = source_lines(text)
     for first, last, indent in removed:
         blanks = lines[first - 1][:indent]
         last = min(last, len(lines))

@@ -11,7 +11,7 @@ from awp_lint.detector.semantics.view import FileView, FunctionView, Level
 from awp_lint.rules.base import Candidate, Rule
 from awp_lint.rules.common import frequency_reason, judge, lower, often, reasons, short
 from awp_lint.rules.fusion.activations import activation
-from awp_lint.rules.fusion.chains import Chain, chains
+from awp_lint.rules.fusion.chains import Chain, chains, may_be_elementwise
 from awp_lint.rules.fusion.context import place, replaced_class
 from awp_lint.rules.fusion.norms import norm
 from awp_lint.rules.fusion.residual import residual_norms
@@ -185,5 +185,6 @@ def _result(chain: Chain, view: FunctionView) -> ast.expr:
 
 
 def _may_hold(view: FunctionView) -> bool:
-    """Whether there are enough operators and calls at all: the quick answer for most functions."""
-    return len(view.nodes(ast.BinOp, ast.UnaryOp, ast.Compare)) + len(view.nodes(ast.Call)) >= _LEAST
+    """Whether there are enough operators and elementwise calls at all: the quick answer for most functions."""
+    operators = len(view.nodes(ast.BinOp, ast.UnaryOp, ast.Compare)) + len(view.nodes(ast.AugAssign))
+    return operators >= _LEAST or operators + sum(map(may_be_elementwise, view.nodes(ast.Call))) >= _LEAST

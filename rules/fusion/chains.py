@@ -111,6 +111,11 @@ def _collect(node: ast.expr, view: FunctionView, found: list[ast.expr]) -> bool:
     return isinstance(node, ast.Name | ast.Attribute | ast.Constant)
 
 
+def may_be_elementwise(call: ast.AST) -> bool:
+    """Whether a call is, by its name, an elementwise operation."""
+    return isinstance(call, ast.Call) and callee(call).rstrip("_") in _ELEMENTWISE
+
+
 _VIEWS = frozenset({
     "unsqueeze", "squeeze", "view", "expand", "expand_as", "transpose", "permute", "to", "float", "half", "bfloat16",
     "type_as", "chunk", "unbind", "unflatten", "flatten", "reshape", "detach", "t", "split",

@@ -29,16 +29,18 @@ class Walk:
 
 def module_walk(call: ast.Call, view: FunctionView, file: FileView) -> Walk | None:
     """The walk that a call is, where it only looks at the modules: it counts or collects them."""
-    if _CHANGES.search(view.qualname.rpartition(".")[2]):
-        return None
     func = call.func
     if isinstance(func, ast.Attribute) and func.attr in _WALKS and not call.args:
+        if _CHANGES.search(view.qualname.rpartition(".")[2]):
+            return None
         # the walk through a plain name is a helper's, and told where the helper is called
         whole = view.value(func.value).kind is Kind.MODULE and (isinstance(func.value, ast.Attribute) or _is_self(func))
         return Walk(call, func.value) if whole and _looks_only(call, view) else None
-    if isinstance(func, ast.Name) and len(call.args) == 1 and view.value(call.args[0]).kind is Kind.MODULE:
+    if isinstance(func, ast.Name) and len(call.args) == 1:
         helper = _helper(func.id, view, file)
-        if helper is not None and _CHANGES.search(helper.name) is None and _walks_argument(helper):
+        if helper is None or _CHANGES.search(helper.name) or _CHANGES.search(view.qualname.rpartition(".")[2]):
+            return None
+        if view.value(call.args[0]).kind is Kind.MODULE and _walks_argument(helper):
             return Walk(call, call.args[0])
     return None
 

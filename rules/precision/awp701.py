@@ -13,6 +13,7 @@ from awp_lint.detector.semantics.view import FileView, FunctionView, Region
 from awp_lint.rules.base import Candidate, Rule
 from awp_lint.rules.batching.calls import model_call
 from awp_lint.rules.common import IDLE, callee, frequency_reason, lower, often, served_frequency, short
+from awp_lint.rules.memo import says
 from awp_lint.rules.nodemap import Definition
 from awp_lint.rules.precision.modes import OFF_EVERYWHERE, TRAINS, called_off, callers_off
 
@@ -106,7 +107,7 @@ class GradTracking(Rule):
         assert isinstance(node, ast.Call)
         if not isinstance(view.node, ast.FunctionDef | ast.AsyncFunctionDef) or _is_module(view):
             return
-        if not _runs_model(node, view) or OFF_EVERYWHERE.search(file.text) or TRAINS.search(file.text):
+        if says(file, OFF_EVERYWHERE) or says(file, TRAINS) or not _runs_model(node, view):
             return
         regions = view.regions(node)
         if regions & (IDLE | Region.INFERENCE | Region.COMPILED | Region.CAPTURED):
@@ -167,8 +168,9 @@ class GradTracking(Rule):
         elif isinstance(data, _Decorate):
             function = definition.view.node
             assert isinstance(function, ast.FunctionDef)
-            definition.node(function)
             line = definition.source.line_text(function.lineno)
+            if not line.lstrip().startswith("def"):
+                return None
             indent = line[: len(line) - len(line.lstrip())].replace("\f", "")
             start = definition.source.line_starts[function.lineno - 1]
             name = definition.torch_name("torch.inference_mode")

@@ -26,6 +26,7 @@ class UnalignedHalfMatmul(Rule):
     cost_us = 80.0
     event = Event.NONE
     anywhere = True
+    telling = re.compile(r"\d{3}")
     words = (b"Linear(",)
     nodes = (ast.Call,)
     calls = frozenset({"Linear"})

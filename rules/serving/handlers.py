@@ -44,9 +44,9 @@ def on_event_loop(view: FunctionView) -> bool:
 
 def serves(view: FunctionView) -> bool:
     """Whether the function handles one request, on an event loop or in a thread."""
-    if view.regions(view.node) & (Region.TEST | Region.TIMED):
+    if not is_route(view) and not on_event_loop(view):
         return False
-    return is_route(view) or on_event_loop(view)
+    return not view.regions(view.node) & (Region.TEST | Region.TIMED)
 
 
 def runs_model(call: ast.Call, view: FunctionView) -> bool:
