@@ -77,7 +77,7 @@ class Thin:
             return _ROW if self._short else 1
         least = (_ROW if self._taken < 0.1 else _COLD + 1) if self._short else 1
         units = self.window_s * 1e9 / max(self._unit_ns, 1.0)
-        return min(max(least, int(BUDGET * units / self._taken)), _LONGEST)
+        return min(max(least, int(BUDGET / 2 * units / self._taken)), _LONGEST)
 
     def facts(self) -> dict[str, Any]:
         """For ``process.json``; the stretch that is under way is open."""
