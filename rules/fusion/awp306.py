@@ -26,6 +26,7 @@ from awp_lint.rules.common import (
     short,
     sureness,
 )
+from awp_lint.rules.doubts import kept
 from awp_lint.rules.fusion.context import fused_elsewhere
 from awp_lint.rules.fusion.walks import Walk, module_walk
 
@@ -168,7 +169,7 @@ class InvariantRecompute(Rule):
         if frequency is None or fused_elsewhere(view, node) or _guarded(node, loop, written, view):
             return
         name = assigned_name(view, node)
-        if name is not None and _changed_in_place(name, loop, view, node):
+        if kept(node, view) or (name is not None and _changed_in_place(name, loop, view, node)):
             return
         yield Candidate(
             node=node,
@@ -231,7 +232,9 @@ class InvariantRecompute(Rule):
 
     def _per_layer(self, node: ast.Call | ast.BinOp, view: FunctionView, file: FileView) -> Iterator[Candidate]:
         """Tables of sizes and constants in a function that every layer calls."""
-        if view.class_name is None or view.loops(node) or _sized_parent(node, view, file):
+        if view.class_name is None or view.loops(node) or Level.LAYER not in view.frequency(view.node).path:
+            return
+        if _sized_parent(node, view, file):
             return
         work = _work(node, view, file)
         if work is None or not work.factory or work.launches < 2 or not _from_sizes(node, view):
@@ -373,9 +376,7 @@ def _changed_in_place(name: str, loop: ast.AST, view: FunctionView, node: ast.ex
             return True
         if isinstance(parent, ast.Attribute) and parent.attr.endswith("_") and not parent.attr.endswith("__"):
             return True
-        if isinstance(parent, ast.AugAssign) or (
-            isinstance(parent, ast.Call) and callee(parent) in ("append", "extend")
-        ):
+        if isinstance(parent, ast.AugAssign) or kept(use, view):
             return True
         if isinstance(parent, ast.keyword) and parent.arg == "out":
             return True

@@ -9,6 +9,7 @@ from awp_lint.detector.finding import Edit, Effect, Fix, Import, Safety
 from awp_lint.detector.semantics.values import DTypeClass, Kind
 from awp_lint.detector.semantics.view import FunctionView
 from awp_lint.rules.common import assigned_name, callee, method, short
+from awp_lint.rules.doubts import kept
 from awp_lint.rules.edits import cached_function, fresh_name, insert_before, pure_chain
 from awp_lint.rules.memory.factories import Move
 from awp_lint.rules.nodemap import Definition, first_line
@@ -223,6 +224,8 @@ def _comments(definition: Definition, holder: ast.ClassDef) -> str:
 def _only_read(node: ast.expr, view: FunctionView) -> bool:
     """Whether nobody writes into a tensor in place, as far as its own name tells, or keeps it."""
     name = assigned_name(view, node)
+    if kept(node, view) or (name is not None and any(kept(use, view) for use in view.uses(name))):
+        return False
     if name is None:
         parent = view.parent(node)
         return isinstance(parent, ast.BinOp | ast.Subscript | ast.Call | ast.Attribute) and not (

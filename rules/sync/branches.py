@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Sequence
 
 from awp_lint.detector.finding import Edit, Effect, Fix, Safety
 from awp_lint.detector.semantics.values import DTypeClass, Kind
 from awp_lint.detector.semantics.view import FunctionView, LoopKind
 from awp_lint.rules.common import callee, names_in, short
+from awp_lint.rules.doubts import mixed, optional_names, reaches_into
 from awp_lint.rules.edits import fresh_name, indent_of, insert_before, insert_below, pure_chain, unwrap
 from awp_lint.rules.flow import version
 from awp_lint.rules.nodemap import Definition
@@ -101,7 +103,10 @@ def _not_none(branch: ast.If, definition: Definition) -> Fix | None:
     pairs = [*zip(reversed(plain), reversed(arguments.defaults), strict=False)]
     pairs += [(a, d) for a, d in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if d is not None]
     for argument, default in pairs:
+        said = ast.unparse(argument.annotation) if argument.annotation is not None else ""
         if argument.arg == test.id and isinstance(default, ast.Constant) and default.value is None:
+            if "Tensor" not in said or re.search(r"\b(bool|int|float|list|List|tuple|Tuple)\b", said):
+                return None  # a flag or a list may be given, too
             return Fix(
                 title=f"ask whether `{test.id}` was given, not for its value",
                 safety=Safety.UNSAFE,
@@ -253,6 +258,8 @@ def _select(branch: ast.If, test: ast.expr, definition: Definition) -> Fix | Non
         return None
     if not _tensor(chosen.value, view) or not view.value(target).is_tensor:
         return None
+    if not _alike(chosen.value, target, view):
+        return None
     where = definition.torch_name("torch.where")
     one, other = definition.text(chosen.value), target.id
     if isinstance(branch.test, ast.UnaryOp):
@@ -302,6 +309,8 @@ def _where(test: ast.expr, one: ast.expr, other: ast.expr, definition: Definitio
     for part in (one, other):
         if not _total(part, view) or not view.value(part).is_tensor or "\n" in definition.text(part):
             return None
+    if not _alike(one, other, view):
+        return None
     parts = ", ".join(map(definition.text, (test, one, other)))
     return f"{definition.torch_name('torch.where')}({parts})"
 
@@ -318,6 +327,13 @@ def _selected(test: ast.expr, what: ast.expr, edits: Sequence[Edit | None], defi
     )
 
 
+def _alike(one: ast.expr, other: ast.expr, view: FunctionView) -> bool:
+    """Whether two values may have the same shape: neither is cut out of something, and no rank says otherwise."""
+    cut = any(isinstance(part, ast.Subscript) for value in (one, other) for part in ast.walk(value))
+    ranks = {view.value(value).rank for value in (one, other)} - {None}
+    return not cut and len(ranks) < 2
+
+
 def _parameters(view: FunctionView) -> frozenset[str]:
     if isinstance(view.node, ast.Module):
         return frozenset()
@@ -332,11 +348,13 @@ def _truth(test: ast.expr, view: FunctionView) -> bool:
     if isinstance(test, ast.Compare) and len(test.ops) > 1:
         return False
     value = view.value(test)
-    return value.is_tensor and value.dtype is DTypeClass.BOOL
+    return value.is_tensor and value.dtype is DTypeClass.BOOL and not mixed(test, view)
 
 
 def _total(node: ast.expr, view: FunctionView) -> bool:
     """Whether an expression has no effects and gives a value whatever the tensors in it hold."""
+    if reaches_into(node, optional_names(view)):
+        return False
     stack: list[ast.AST] = [node]
     while stack:
         part = stack.pop()

@@ -14,10 +14,11 @@ from awp_lint.detector.finding import Edit, Effect, Fix, Safety
 from awp_lint.detector.semantics.values import Device, DTypeClass
 from awp_lint.detector.semantics.view import FunctionView
 from awp_lint.rules.common import ancestors, maybe_device, names_in, short
+from awp_lint.rules.doubts import default_none, mixed, optional_names
 from awp_lint.rules.edits import base_name, fresh_name, insert_before, pure_chain
 from awp_lint.rules.flow import after, version
 from awp_lint.rules.nodemap import Definition
-from awp_lint.rules.sync.contexts import number_use, read_of, takes_number
+from awp_lint.rules.sync.contexts import guarded, number_use, read_of, takes_number
 
 _Loop = ast.For | ast.AsyncFor | ast.While | ast.comprehension
 
@@ -205,6 +206,11 @@ def _indexed_fix(element: ast.Subscript, definition: Definition) -> Fix | None:
             anchor, block = block, view.parent(block)
     if element not in same or _beside_device(same, loop, view) is None:
         return None
+    if loop is None and any(guarded(view, part, view.statement(part)) for part in same):
+        return None  # what stands before it may say that there is nothing to read
+    missing = text in optional_names(view) or text in default_none(view)
+    if missing and (loop is None or all(guarded(view, part, loop) for part in same)):
+        return None
     companions = _beside_device(same, loop, view) or ()
     stem = fresh_name(f"{base_name(element.value)}_values", definition, (anchor.lineno, text))
     lines = [f"{stem} = {definition.text(element.value)}.tolist()"]
@@ -297,7 +303,7 @@ def _may_write(part: ast.AST, root: str) -> bool:
 # one scalar, asked for again and again ---------------------------------------------------------------------------
 
 
-def _scalar(node: ast.expr, definition: Definition) -> Fix | None:
+def _scalar(node: ast.expr, definition: Definition, depth: int = 2) -> Fix | None:
     """A 0-d tensor in a local name whose every use is a number: read it where it is assigned."""
     view = definition.view
     for part in ast.walk(node):
@@ -321,8 +327,11 @@ def _scalar(node: ast.expr, definition: Definition) -> Fix | None:
         if len(uses) < 2 and list(view.loops(part)) == list(loops):
             continue  # one wait either way
         made = view.value(statement.value)
-        if not made.is_tensor or made.rank not in (None, 0):
+        if not made.is_tensor or made.rank not in (None, 0) or mixed(statement.value, view):
             continue
+        parts = [p for p in ast.walk(statement.value) if isinstance(p, ast.Name) and p.id != part.id]
+        if depth > 0 and any(_scalar(name, definition, depth - 1) for name in parts):
+            continue  # that one first: its value may be a number then
         code = definition.text(statement.value)
         atom = isinstance(statement.value, ast.Name | ast.Attribute | ast.Call | ast.Subscript)
         new = f"{code}.item()" if atom else f"({code}).item()"
