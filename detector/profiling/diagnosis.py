@@ -10,6 +10,7 @@ import numpy as np
 
 from awp_lint.detector.profiling import units
 from awp_lint.detector.profiling.costs import Costs
+from awp_lint.detector.profiling.critical import critical
 from awp_lint.detector.profiling.idle import CAUSES
 from awp_lint.detector.profiling.roots import ROOTS
 from awp_lint.detector.profiling.session import ProcessSession, Session, Window, WindowKind
@@ -34,6 +35,7 @@ def profile_object(
         "command": list(session.command),
         "started": datetime.fromtimestamp(session.started_ns / 1e9, timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
         "causes": {},
+        "critical_path": {},
         "telemetry": dict(telemetry) if telemetry is not None else None,
         "overhead": {"marks_pct": None, "trace_pct": None, "tool_s": None},
         "windows": [
@@ -68,6 +70,9 @@ def profile_object(
             profile["root_cause"] = root_cause(
                 profile["gap_ratio"], profile["memcpy_share"], profile["causes"], profile["telemetry"]
             )
+    path = critical(costs.whatif)
+    if path is not None:
+        profile["critical_path"] = path.shares
     profile["overhead"] |= _overhead(process, kind)
     reasons = list(facts.problems)
     if not time.stable:

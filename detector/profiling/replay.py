@@ -71,7 +71,7 @@ def run(program: Program, host: Host, edit: Edit = NOTHING) -> Outcome:
     The units are run once and then twice more, and only what the two add is counted: an emptying queue at the end is in
     both figures, an overlap of one unit with the next is not lost.
     """
-    steps = list(zip(*_edited(program, host, edit), strict=True))
+    steps = list(zip(*edited(program, host, edit), strict=True))
     answer = program.answer
     now = 0.0
     ends = [0.0]
@@ -104,7 +104,7 @@ def run(program: Program, host: Host, edit: Edit = NOTHING) -> Outcome:
     return Outcome(total / ((REPEATS - 1) * program.units) / 1e6, gap, marks)
 
 
-def _edited(
+def edited(
     program: Program, host: Host, edit: Edit
 ) -> tuple[list[float], list[float], list[int], list[tuple[Work, ...]]]:
     """Lead, own time, target and work of every step, as the host and the edit have them."""

@@ -89,6 +89,10 @@ _TABLE: tuple[Metric, ...] = (
            otherwise="fewer, larger kernels; fewer cross-stream events"),
     Metric("idle_communication", "Idle: communication", "ms", "The next work was a collective that had not begun.",
            _TRACE, otherwise="overlap, stragglers, topology"),
+    Metric("critical_path", "Critical path", "shares",
+           "The longest chain of host work, launch calls, launch latency, device work and answers of waits through the "
+           "unit, by kind. Only what lies on it shortens the unit when it gets faster.",
+           "replay of the trace slices, the profiler's own cost taken off"),
     # findings
     Metric("calls_per_unit", "Calls", "a unit", "Executions of the flagged statement, a unit.", _TRACE),
     Metric("host_ms", "Host time", "ms", "Time inside the flagged statement on its thread, a unit.", _MARKS),

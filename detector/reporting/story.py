@@ -59,6 +59,13 @@ def _idle(profile: Mapping[str, Any]) -> Iterator[Line]:
         roots[ROOTS[name]] += share
     shares = " · ".join(f"{name} {words.percent(share)}" for name, share in roots.items())
     yield line("  by root cause: ", (shares, "dim"))
+    path = {kind: share for kind, share in (profile.get("critical_path") or {}).items() if share >= 0.005}
+    if path:
+        kinds = sorted(path, key=lambda kind: -path[kind])
+        yield line(
+            "  critical path: ",
+            (" · ".join(f"{words.PATH[kind]} {words.percent(path[kind])}" for kind in kinds), "dim"),
+        )
     if profile["root_cause"]:
         sentence = words.ROOT_SENTENCES.get(profile["root_cause"], profile["root_cause"])
         yield line("  root cause ", (profile["root_cause"], "bold"), f": {sentence}")

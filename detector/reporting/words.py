@@ -38,6 +38,13 @@ CAUSE_SENTENCES = {
     "device": "queued work begins late on the device",
     "communication": "the device waits for collectives",
 }
+PATH = {
+    "host": "host work",
+    "launch": "launch calls",
+    "latency": "launch latency",
+    "device": "device work",
+    "answer": "answers of waits",
+}
 ROOT_SENTENCES = {
     "compute": "the device is busy, and its arithmetic is the limit",
     "memory": "bandwidth, cache or copies",

@@ -66,7 +66,7 @@ def test_quick_answers_import_nothing_heavy(argument: str) -> None:
     code = (
         "import sys; from awp_lint.detector.cli import main\n"
         "try:\n    main([sys.argv[1]])\nexcept SystemExit:\n    pass\n"
-        "heavy = {'torch', 'libcst', 'rich', 'numpy', 'openai'} & set(sys.modules)\n"
+        "heavy = {'torch', 'libcst', 'networkx', 'rich', 'numpy', 'openai'} & set(sys.modules)\n"
         "assert not heavy, heavy"
     )
     subprocess.run([sys.executable, "-c", code, argument], check=True, capture_output=True)
