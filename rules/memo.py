@@ -34,7 +34,8 @@ def remembered(function: Callable[[N, FunctionView], R]) -> Callable[[N, Functio
 
 def says(file: FileView, pattern: re.Pattern[str]) -> bool:
     """Whether a pattern is found anywhere in the text of a file; it is searched once."""
-    known: bool | None = file.memo.get(pattern)
+    place = (says, id(pattern))  # the hash of a pattern is that of its whole program, worked out every time
+    known: bool | None = file.memo.get(place)
     if known is None:
-        known = file.memo[pattern] = pattern.search(file.text) is not None
+        known = file.memo[place] = pattern.search(file.text) is not None
     return known

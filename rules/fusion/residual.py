@@ -25,8 +25,9 @@ class ResidualNorm:
 
 def residual_norms(view: FunctionView) -> Iterator[ResidualNorm]:
     """Sums of two local tensors that an engine's norm reads next, in a straight line of one block."""
-    calls = [call for call in view.nodes(ast.Call) if isinstance(call, ast.Call) and _engine_norm(call, view)]
-    for call in calls:
+    for call in view.nodes(ast.Call):
+        if not isinstance(call, ast.Call) or len(call.args) != 1 or call.keywords:
+            continue
         name = call.args[0]
         if not isinstance(name, ast.Name):
             continue
@@ -40,13 +41,13 @@ def residual_norms(view: FunctionView) -> Iterator[ResidualNorm]:
         added = last.value
         parts = (added.left, added.right)
         names = {part.id for part in parts if isinstance(part, ast.Name)}
-        if isinstance(added.op, ast.Add) and len(names) == 2 and name.id in names and _kept(names, name.id, view):
+        if not isinstance(added.op, ast.Add) or len(names) != 2 or name.id not in names:
+            continue
+        if _kept(names, name.id, view) and _engine_norm(call, view):
             yield ResidualNorm(added, call, next(iter(names - {name.id})))
 
 
 def _engine_norm(call: ast.Call, view: FunctionView) -> bool:
-    if len(call.args) != 1 or call.keywords:
-        return False
     value = view.value(call.func)
     if value.kind is not Kind.MODULE or value.cls is None:
         return False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from awp_lint.detector.finding import Confidence, Event, RootCause
@@ -13,8 +14,10 @@ from awp_lint.rules.common import IDLE, frequency_reason, hot_frequency, lower, 
 from awp_lint.rules.graphs.compiled import Compiled, compiled_callee, compiled_code, compiled_in
 from awp_lint.rules.graphs.growth import grown_in
 from awp_lint.rules.graphs.traced import is_buffer, replaced_tensor
+from awp_lint.rules.memo import says
 
 _LOOPS = (LoopKind.TOKENS, LoopKind.STEPS)
+_ALLOWED = re.compile("mark_dynamic|allow_unspec_int_on_nn_module")  # by who knows of it
 
 
 class RecompileTrigger(Rule):
@@ -92,11 +95,11 @@ class RecompileTrigger(Rule):
         """
 
     def concerns(self, view: FunctionView, file: FileView) -> bool:
-        return bool(compiled_in(file)) or view.qualname.endswith((".forward", ".__call__"))
+        if not compiled_in(file) and not view.qualname.endswith((".forward", ".__call__")):
+            return False
+        return not says(file, _ALLOWED)
 
     def candidates(self, node: ast.AST, view: FunctionView, file: FileView) -> Iterator[Candidate]:
-        if "mark_dynamic" in file.text or "allow_unspec_int_on_nn_module" in file.text:
-            return
         if isinstance(node, ast.Assign):
             found = self._replaced(node, view, file)
         elif isinstance(node, ast.AugAssign):

@@ -105,9 +105,9 @@ class GradTracking(Rule):
                 yield from self._no_grad(node, view)
             return
         assert isinstance(node, ast.Call)
-        if not isinstance(view.node, ast.FunctionDef | ast.AsyncFunctionDef) or _is_module(view):
+        if not isinstance(view.node, ast.FunctionDef | ast.AsyncFunctionDef):
             return
-        if says(file, OFF_EVERYWHERE) or says(file, TRAINS) or not _runs_model(node, view):
+        if says(file, OFF_EVERYWHERE) or says(file, TRAINS) or _is_module(view) or not _runs_model(node, view):
             return
         regions = view.regions(node)
         if regions & (IDLE | Region.INFERENCE | Region.COMPILED | Region.CAPTURED):
@@ -220,5 +220,8 @@ def _first_call(view: FunctionView, file: FileView) -> ast.Call | None:
 
 
 def _is_module(view: FunctionView) -> bool:
-    modules = (".Module", "LightningModule")
-    return any(base.startswith("torch.nn.") or base.endswith(modules) for base in view.class_bases)
+    known = view.memo.setdefault(_is_module, {})
+    if not known:
+        modules = (".Module", "LightningModule")
+        known[None] = any(base.startswith("torch.nn.") or base.endswith(modules) for base in view.class_bases)
+    return bool(known[None])
