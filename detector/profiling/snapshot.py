@@ -31,6 +31,7 @@ _WEIGHTS = re.compile(
 )
 _FREED = ("free_completed", "free")  # a block returns to the pool with the first that there is
 _TOP = 12
+_POINTS = 300
 
 
 class _Plain(pickle.Unpickler):
@@ -73,7 +74,7 @@ def _peak(found: Mapping[str, Any], source: str) -> dict[str, Any]:
     segments = [segment for segment in found["segments"] if int(segment.get("device", 0)) == device]
     history = list(traces[device]) if device < len(traces) else []
     live, reserved_now = _now(segments)
-    at_peak, used, reserved = _walk(live, reserved_now, history)
+    at_peak, used, reserved, curve = _walk(live, reserved_now, history)
     sizes: Counter[str] = Counter()
     places: Counter[tuple[str, str]] = Counter()
     for block in at_peak:
@@ -89,6 +90,7 @@ def _peak(found: Mapping[str, Any], source: str) -> dict[str, Any]:
         "kinds": {kind: sizes[kind] for kind in KINDS},
         "places": [{"kind": kind, "place": place, "bytes": size} for (kind, place), size in places.most_common(_TOP)],
         "recorded": bool(history),
+        "curve": curve,
     }
 
 
@@ -110,11 +112,16 @@ def _now(segments: Iterable[Mapping[str, Any]]) -> tuple[dict[int, _Block], int]
 
 def _walk(
     live: dict[int, _Block], reserved_now: int, history: Sequence[Mapping[str, Any]]
-) -> tuple[list[_Block], int, int]:
-    """The blocks in use at the peak, their bytes and the bytes reserved then. The history is undone from its end."""
+) -> tuple[list[_Block], int, int, dict[str, list[float]] | None]:
+    """The blocks in use at the peak, their bytes and the bytes reserved then, and both over time.
+
+    The history is undone from its end.
+    """
     used = sum(block.size for block in live.values())
     best_at, best_used, best_reserved = len(history), used, reserved_now
+    levels = [(used, reserved_now)]
     for position, used, reserved in _undo(dict(live), reserved_now, history):
+        levels.append((used, reserved))
         if used > best_used:
             best_at, best_used, best_reserved = position, used, reserved
     if best_at < len(history):
@@ -130,7 +137,28 @@ def _walk(
     for address, block in live.items():
         frames = made.get((address, block.size))
         blocks.append(block if frames is None else _Block(block.size, frames or block.frames, lived=False))
-    return blocks, best_used, best_reserved
+    return blocks, best_used, best_reserved, _curve(levels[::-1], history)
+
+
+def _curve(levels: Sequence[tuple[int, int]], history: Sequence[Mapping[str, Any]]) -> dict[str, list[float]] | None:
+    """Bytes in use and reserved over time in at most :data:`_POINTS` points, each the highest of its stretch.
+
+    ``levels[n]`` holds before event ``n``. None where the events have no times.
+    """
+    times = [int(event.get("time_us", 0)) for event in history]
+    if len(times) < 3 or times[-1] <= times[0]:
+        return None
+    span = times[-1] - times[0]
+    cells: dict[int, list[int]] = {}
+    for time, (used, reserved) in zip(times, levels[1:], strict=True):
+        cell = cells.setdefault(min(_POINTS * (time - times[0]) // span, _POINTS - 1), [0, 0])
+        cell[0], cell[1] = max(cell[0], used), max(cell[1], reserved)
+    found = sorted(cells.items())
+    return {
+        "t_s": [round((number + 0.5) * span / _POINTS / 1e6, 4) for number, _ in found],
+        "used": [float(used) for _, (used, _) in found],
+        "reserved": [float(reserved) for _, (_, reserved) in found],
+    }
 
 
 def _undo(

@@ -26,6 +26,11 @@ def event(action: str, address: int, size: int, where: list[dict[str, Any]] | No
     return {"action": action, "addr": address, "size": size, "stream": 0, "frames": where or []}
 
 
+def timed(history: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """A second apart."""
+    return [{**one, "time_us": 1_700_000_000_000_000 + 1_000_000 * number} for number, one in enumerate(history)]
+
+
 def snapshot(history: list[dict[str, Any]], blocks: list[tuple[int, int, str]], total: int) -> dict[str, Any]:
     """One segment with these blocks: (address, size, state)."""
     made = [{"address": a, "size": s, "requested_size": s, "state": state, "frames": []} for a, s, state in blocks]
@@ -62,13 +67,17 @@ def test_reserved_memory_is_that_of_the_peak(tmp_path: Path) -> None:
         event("segment_alloc", 0, 100 * MB), event("alloc", 1, 90 * MB, STEP), event("free_completed", 1, 90 * MB),
         event("segment_free", 0, 100 * MB), event("segment_alloc", 0, 20 * MB),
     ]  # fmt: skip
-    found = load(written(tmp_path / "m.pickle", snapshot(history, [(1, 20 * MB, "inactive")], 20 * MB)))
+    found = load(written(tmp_path / "m.pickle", snapshot(timed(history), [(1, 20 * MB, "inactive")], 20 * MB)))
     assert (found["peak_bytes"], found["reserved_bytes"]) == (90 * MB, 100 * MB)
+    assert found["curve"]["used"] == [0, 90 * MB, 0, 0, 0]
+    assert found["curve"]["reserved"] == [100 * MB, 100 * MB, 100 * MB, 0, 20 * MB]
+    assert found["curve"]["t_s"] == pytest.approx([0, 1, 2, 3, 4], abs=0.02)
 
 
 def test_without_a_history_it_is_the_moment(tmp_path: Path) -> None:
     found = load(written(tmp_path / "m.pickle", snapshot([], [(0, 10 * MB, "active_allocated")], 16 * MB)))
     assert found["peak_bytes"] == 10 * MB and not found["recorded"] and found["kinds"]["weights"] == 10 * MB
+    assert found["curve"] is None
 
 
 class Evil:

@@ -125,6 +125,7 @@ def _run_sections(data: Mapping[str, Any], profile: Mapping[str, Any]) -> dict[s
         "communication": communication if communication and communication["ms"] else None,
         "counters": profile.get("counters"),
         "memory": view.memory(profile),
+        "memory_curve": (profile.get("memory") or {}).get("curve"),
         "telemetry": view.telemetry(profile),
         "curves": _curves(profile),
         "unit_times": picture.get("unit_times"),
@@ -215,7 +216,7 @@ def _payload(shown: Mapping[str, Any], used: Sequence[Metric]) -> dict[str, Any]
     }
     return {
         "metrics": metrics,
-        **{key: shown.get(key) for key in ("timeline", "roofline", "unit_times", "curves")},
+        **{key: shown.get(key) for key in ("timeline", "roofline", "unit_times", "curves", "memory_curve")},
     }
 
 

@@ -97,7 +97,7 @@ def _tiles(profile: Data, shown: Sequence[Data]) -> list[dict[str, str]]:
         tiles.append(_measured("gap_ratio", profile["gap_ratio"]))
         counts = f"{words.number(profile['kernels'])} kernels, {words.number(profile['launches'])} launches"
         tiles.append(_tile("Device busy", words.number(busy), "ms", counts, metric="gpu_busy_ms"))
-        tiles.append(_measured("memcpy_share", profile["memcpy_share"]))
+        tiles.append(_copy_tile(profile))
         joint = profile.get("joint_saving")
         if joint:
             what = f"{words.ms(joint['ms'])}, {words.plural(len(joint['steps']), 'confirmed finding')}, replayed"
@@ -113,6 +113,16 @@ def _tiles(profile: Data, shown: Sequence[Data]) -> list[dict[str, str]]:
         tiles.append(_tile("Findings", str(len(shown)), "", f"{confirmed} confirmed, {fixable} with a diff"))
         tiles.append(_tile("On the device", "not measured", "", "no accelerator in this run"))
     return tiles
+
+
+def _copy_tile(profile: Data) -> dict[str, str]:
+    """Copies between host and device, and what of them nothing overlaps."""
+    tile = _measured("memcpy_share", profile["memcpy_share"])
+    copies = (profile.get("picture") or {}).get("copies") or []
+    exposed = sum(row["exposed_ms"] for row in copies if row["direction"] != "within the device")
+    if copies and profile["unit_ms"]:
+        tile["under"] += f"; exposed {words.percent(exposed / profile['unit_ms'])}"
+    return tile
 
 
 def _measured(name: str, share: float | None) -> dict[str, str]:
@@ -516,7 +526,7 @@ def memory(profile: Data) -> dict[str, Any] | None:
     if not found["recorded"]:
         note += " No history was recorded: this is the snapshot's moment, not the peak."
     places = [{**row, "size": words.size(row["bytes"]), "title": _HELD[row["kind"]][0]} for row in found["places"]]
-    return {"note": note, "rows": rows, "places": places}
+    return {"note": note, "rows": rows, "places": places, "curve": bool(found.get("curve"))}
 
 
 def advice(data: Data) -> dict[str, Any] | None:

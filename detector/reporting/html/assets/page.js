@@ -298,6 +298,26 @@
     }, [middles, times.histogram.units], node);
   });
 
+  const memory = data.memory_curve;
+  if (memory) chart("memory-curve", (node, width) => {
+    const gib = (values) => values.map((value) => value / 2 ** 30);
+    return new uPlot({
+      width, height: 190, legend: { show: false }, cursor: { y: false, drag: { x: false, y: false } },
+      scales: { x: { time: false }, y: { range: (_, low, high) => [0, high * 1.08] } },
+      axes: [axis({ size: 26, values: (_, s) => s.map((v) => `${v} s`) }), axis({ size: 52, values: (_, s) => s.map(figure) })],
+      series: [{}, { stroke: colour("--c-busy"), fill: faded(colour("--c-busy"), 0.35), width: 1.2, points: { show: false } }, { stroke: colour("--c-copy"), width: 1.4, points: { show: false } }],
+      hooks: {
+        setCursor: [(u) => {
+          const i = u.cursor.idx;
+          if (i === null || i === undefined || !u.over.matches(":hover")) return;
+          const box = u.over.getBoundingClientRect();
+          showTip([["b", `${figure(u.data[0][i])} s`], ["div", `in tensors ${figure(u.data[1][i])} GiB`], ["div", `reserved ${figure(u.data[2][i])} GiB`]], box.left + u.cursor.left, box.top + u.cursor.top);
+        }],
+        ready: [(u) => u.over.addEventListener("mouseleave", hideTip)],
+      },
+    }, [memory.t_s, gib(memory.used), gib(memory.reserved)], node);
+  });
+
   const curves = data.curves;
   if (curves && $("curves")) curves.charts.forEach((one) => {
     const box = make("div", "chart"), head = make("h4"), place = make("div");
