@@ -253,7 +253,7 @@ def lazily_made(node: ast.If) -> bool:
     """``if self.x is None: self.x = …`` and its like: the branch makes state that lasts."""
     names = _missing(node.test)
     if not names:
-        return False
+        return _fills_cache(node)
     for statement in node.body:
         targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
         for target in targets:
@@ -261,6 +261,46 @@ def lazily_made(node: ast.If) -> bool:
                 return True
             if isinstance(target, ast.Name) and target.id in names and target.id.startswith("_"):
                 return True
+    return False
+
+
+def _fills_cache(node: ast.If) -> bool:
+    """``if key not in _TABLES: … _TABLES[key] = …``: made once a key, in a container that lasts."""
+    test = node.test
+    if not (isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], ast.NotIn)):
+        return False
+    container = test.comparators[0]
+    name = _last_name(container)
+    if name is None or isinstance(container, ast.Call):
+        return False
+    if not isinstance(container, ast.Attribute) and not (name.startswith("_") or "cache" in name.lower()):
+        return False
+    kept = ast.dump(container)
+    return any(
+        isinstance(target, ast.Subscript) and ast.dump(target.value) == kept
+        for statement in node.body
+        if isinstance(statement, ast.Assign)
+        for target in statement.targets
+    )
+
+
+def made_and_left(statement: ast.stmt, body: list[ast.stmt]) -> bool:
+    """Whether an earlier statement of the body leaves once what a later one makes is there: ``if self.x: return``."""
+    for earlier in body:
+        if earlier is statement:
+            return False
+        if not (isinstance(earlier, ast.If) and isinstance(earlier.body[-1], ast.Return) and not earlier.orelse):
+            continue
+        test = earlier.test
+        if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], ast.IsNot):
+            test = test.left
+        if isinstance(test, ast.Attribute) and any(
+            isinstance(target, ast.Attribute) and target.attr == test.attr
+            for later in body
+            if isinstance(later, ast.Assign)
+            for target in later.targets
+        ):
+            return True
     return False
 
 
@@ -303,9 +343,12 @@ def in_first_step(ancestors: Iterable[tuple[ast.AST, ast.AST]]) -> bool:
 
 def made_once(ancestors: Iterable[tuple[ast.AST, ast.AST]]) -> bool:
     """Whether a node stands in a branch that makes lasting state. ``ancestors`` are pairs (child, parent) outwards."""
-    return any(
-        isinstance(parent, ast.If) and child in parent.body and lazily_made(parent) for child, parent in ancestors
-    )
+    for child, parent in ancestors:
+        if isinstance(parent, ast.If) and child in parent.body and lazily_made(parent):
+            return True
+        if isinstance(parent, (ast.FunctionDef, ast.AsyncFunctionDef)) and isinstance(child, ast.stmt):
+            return child in parent.body and made_and_left(child, parent.body)
+    return False
 
 
 def _missing(test: ast.expr) -> set[str]:

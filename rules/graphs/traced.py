@@ -12,7 +12,7 @@ from awp_lint.rules.fusion.context import class_node
 
 #: Functions that compare a library's version, by last name.
 _VERSIONS = re.compile(
-    r"is_\w*version|is_torch_(greater|less)_or_equal\w*|is_\w+_greater_or_equal\w*|compare_versions?"
+    r"is_\w*version|is_torch_(greater|less|equal|newer|older)\w*|is_\w+_greater_or_equal\w*|compare_versions?"
 )
 _NAMES = frozenset({"isinstance", "info", "debug", "signature", "getfullargspec", "parse", "Version", "parse_version"})
 _RARE = re.compile(r"deprecat|warn|is_compiled|lazy", re.IGNORECASE)
@@ -41,7 +41,8 @@ def may_puzzle(call: ast.Call) -> bool:
 
 def version_check(call: ast.Call, view: FunctionView) -> bool:
     """Whether a call compares the version of an installed library: the answer is the same in every call."""
-    if _RARE.search(view.qualname) or _behind(call, view):
+    own = view.qualname.rpartition(".")[2]
+    if _RARE.search(own) or _VERSIONS.fullmatch(own.lstrip("_")) or _behind(call, view):
         return False
     dotted = view.qualified(call.func) or ""
     if dotted in ("packaging.version.parse", "packaging.version.Version", "pkg_resources.parse_version"):
@@ -54,7 +55,7 @@ def version_check(call: ast.Call, view: FunctionView) -> bool:
 
 def reads_signature(call: ast.Call, view: FunctionView) -> bool:
     """``inspect.signature(self.processor.__call__)``: built anew from code objects in every call."""
-    if _RARE.search(view.qualname) or not call.args:
+    if _RARE.search(view.qualname.rpartition(".")[2]) or not call.args:
         return False
     return view.qualified(call.func) in ("inspect.signature", "inspect.getfullargspec")
 

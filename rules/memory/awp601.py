@@ -226,6 +226,8 @@ def _packed(call: ast.Call, view: FunctionView) -> ast.expr | None:
     if dotted != f"torch.{name}" or name not in DATA or not call.args:
         return None
     data = call.args[0]
+    if isinstance(data, ast.List | ast.Tuple) and not data.elts:
+        return None  # nothing to copy
     value = view.value(data)
     if value.is_tensor or (value.kind is Kind.SEQUENCE and value.element is not None and value.element.is_tensor):
         return None

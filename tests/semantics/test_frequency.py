@@ -286,6 +286,15 @@ def test_lazily_made_state_and_cached_functions(link: Any) -> None:
                 self._table = make_table()
             return lookup(), use(self._table)
         def make_table(): ...
+        _SIGNS = {}
+        @app.get("/signs")
+        def signs(size, seen):
+            if size not in _SIGNS:
+                _SIGNS[size] = make_signs(size)
+            if size not in seen:
+                seen[size] = use(size)
+            return _SIGNS[size]
+        def make_signs(size): ...
         @functools.lru_cache
         def lookup(): return read()
         def read(): ...
@@ -293,6 +302,7 @@ def test_lazily_made_state_and_cached_functions(link: Any) -> None:
         """
     project = link({"h.py": source})
     assert frequency(project, "h.make_table").startswith("setup")
+    assert frequency(project, "h.make_signs").startswith("setup")
     assert frequency(project, "h.read").startswith("setup")
     assert frequency(project, "h.use") == "request proven"
 

@@ -89,3 +89,26 @@ def test_paths(path: str, expected: Region) -> None:
 )
 def test_inference_code_in_a_training_folder(body: str, expected: Region) -> None:
     assert around(f"import torch\ndef f(y):\n    {body}", path="training/zero_shot.py") == expected
+
+
+def test_what_an_earlier_return_leaves_out_is_made_once() -> None:
+    source = """
+        @app.get("/")
+        def ensure(self):
+            if self.table is not None:
+                return
+            first()
+            self.table = second()
+
+        @app.get("/")
+        def answer(self):
+            if self.ready:
+                return None
+            third()
+        """
+    found = {}
+    for view in view_of_source(textwrap.dedent(source)).functions():
+        for node in view.nodes(ast.Call):
+            if isinstance(node.func, ast.Name):
+                found[node.func.id] = str(view.frequency(node))
+    assert found == {"first": "setup", "second": "setup", "third": "request"}
