@@ -13,6 +13,7 @@ from awp_lint.detector.semantics.view import FileView, Frequency, FunctionView
 from awp_lint.rules.base import Candidate, Rule
 from awp_lint.rules.common import (
     argument,
+    callee,
     converts_argument,
     frequency_reason,
     hot_frequency,
@@ -48,14 +49,15 @@ class ConstantUpload(Rule):
     mark = MarkKind.CALL
     words = (b"tensor(", b"as_tensor(", b"from_numpy(", *index_words())
     nodes = (ast.Call, ast.Subscript)
-    calls = DATA | {"to", "cuda"}
+    calls = DATA | {"to", "cuda", "new_tensor"}
     over = ("AWP306", "AWP603")
 
     summary = "Python data is copied to the device on every call"
     what = """
-        `torch.tensor(data, device=...)`, `torch.tensor(data).to(device)` and the like for numbers, lists or NumPy
-        arrays, in code that runs for every step, token, layer or item; and an index of a device tensor that is a Python
-        list, an array or a host tensor (`scores[i, banned_tokens]`), which indexing copies in the same way.
+        `torch.tensor(data, device=...)`, `torch.tensor(data).to(device)`, `x.new_tensor(data)` and the like for
+        numbers, lists or NumPy arrays, in code that runs for every step, token, layer or item; and an index of a device
+        tensor that is a Python list, an array or a host tensor (`scores[i, banned_tokens]`), which indexing copies in
+        the same way.
         """
     why = """
         The data is packed on the host and copied from pageable memory, which makes the host wait for the copy; a
@@ -147,6 +149,8 @@ class ConstantUpload(Rule):
         upload = candidate.data
         if not isinstance(upload, _Upload):
             return None
+        if callee(upload.made) == "new_tensor" or "cuda" in ast.unparse(upload.made.func):
+            return None
         filled = filled_there(upload.made, upload.data, upload.moved, definition)
         if filled is not None:
             return filled
@@ -201,6 +205,9 @@ def _confidence(view: FunctionView, node: ast.Call, frequency: Frequency, sure: 
 
 def _upload(call: ast.Call, view: FunctionView) -> _Upload | None:
     """A call that ends with Python data on the device."""
+    there = _made_there(call, view)
+    if there is not None:
+        return there
     if data := _packed(call, view):
         device = argument(call, None, "device")
         if device is None or is_host_device(device, view) or view.value(call).on_host:
@@ -217,6 +224,21 @@ def _upload(call: ast.Call, view: FunctionView) -> _Upload | None:
     device_text = f"{short(moved.like, 30)}.device" if moved.like is not None else '"cuda"'
     shown = short(moved.device, 40) if moved.device is not None else device_text
     return _Upload(moved.made, data, shown, moved)
+
+
+def _made_there(call: ast.Call, view: FunctionView) -> _Upload | None:
+    """``x.new_tensor(data)`` of a device tensor, ``torch.cuda.LongTensor(data)``."""
+    if len(call.args) != 1 or call.keywords or not isinstance(call.func, ast.Attribute):
+        return None
+    data, dotted = call.args[0], view.qualified(call.func) or ""
+    value = view.value(data)
+    if call.func.attr == "new_tensor" and view.value(call.func.value).on_device:
+        known = value.kind in (Kind.SEQUENCE, Kind.SCALAR, Kind.NDARRAY)
+    else:
+        known = dotted.startswith("torch.cuda.") and call.func.attr in DATA and value.kind is Kind.SEQUENCE
+    if not known or (value.element is not None and value.element.is_tensor):
+        return None
+    return _Upload(call, data, f"{short(call.func.value, 30)}.device")
 
 
 def _packed(call: ast.Call, view: FunctionView) -> ast.expr | None:

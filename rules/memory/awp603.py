@@ -13,6 +13,7 @@ from awp_lint.rules.base import Candidate, Rule
 from awp_lint.rules.common import (
     argument,
     assigned_name,
+    callee,
     frequency_reason,
     hot_frequency,
     lower,
@@ -22,7 +23,7 @@ from awp_lint.rules.common import (
     short,
     sureness,
 )
-from awp_lint.rules.memory.factories import RANDOM, host_origins, move
+from awp_lint.rules.memory.factories import DATA, RANDOM, host_origins, move
 
 if TYPE_CHECKING:
     from awp_lint.rules.nodemap import Definition
@@ -38,14 +39,15 @@ class BlockingCopy(Rule):
     cost_us = 50.0
     event = Event.COPY
     mark = MarkKind.CALL
-    words = (b".to(", b".cuda(", b"copy_(")
-    nodes = (ast.Call,)
-    calls = frozenset({"to", "cuda", "copy_"})
+    words = (b".to(", b".cuda(", b"copy_(", b".type_as(", b"] = ")
+    nodes = (ast.Call, ast.Assign)
+    calls = frozenset({"to", "cuda", "copy_", "type_as"})
 
     summary = "a host tensor is copied to the device from pageable memory, so the host waits"
     what = """
-        `.to(device)`, `.cuda()` or `device_tensor.copy_(...)` of a tensor that is made on the host at every step, token
-        or layer, without `non_blocking=True`, or with it but from memory that nobody pinned.
+        `.to(device)`, `.cuda()`, `.type_as(device_tensor)` or `device_tensor.copy_(...)` of a tensor that is made on
+        the host at every step, token or layer, without `non_blocking=True`, or with it but from memory that nobody
+        pinned; and such a tensor assigned to a part of a device tensor (`buffer[:n] = host`).
         """
     why = """
         A copy from pageable memory is staged by the driver and holds the host until it is through; `non_blocking=True`
@@ -97,14 +99,16 @@ class BlockingCopy(Rule):
         """
 
     def candidates(self, node: ast.AST, view: FunctionView, file: FileView) -> Iterator[Candidate]:
-        assert isinstance(node, ast.Call)
-        source = _host_source(node, view)
+        if isinstance(node, ast.Assign):
+            source, asynchronous = _written_in(node, view), None
+        else:
+            assert isinstance(node, ast.Call)
+            source, asynchronous = _host_source(node, view), argument(node, None, "non_blocking")
         if source is None or _pinned(source, view, 3):
             return
         frequency = hot_frequency(view, node)
         if frequency is None:
             return
-        asynchronous = argument(node, None, "non_blocking")
         wanted = isinstance(asynchronous, ast.Constant) and asynchronous.value is True
         text = short(source, 40)
         confidence = lower(self.confidence, sureness(view, node, frequency))
@@ -122,12 +126,15 @@ class BlockingCopy(Rule):
                 *frequency_reason(frequency),
             ),
             data=source,
+            mark=MarkKind.STATEMENT if isinstance(node, ast.Assign) else None,
         )
 
     def rewrite(self, candidate: Candidate, definition: Definition) -> Fix | None:
         from awp_lint.rules.memory.uploads import pinned
 
-        assert isinstance(candidate.node, ast.Call) and isinstance(candidate.data, ast.expr)
+        if not isinstance(candidate.node, ast.Call):
+            return None
+        assert isinstance(candidate.data, ast.expr)
         return pinned(candidate.node, candidate.data, definition)
 
 
@@ -143,12 +150,40 @@ def _host_source(call: ast.Call, view: FunctionView) -> ast.expr | None:
             return None  # AWP602 speaks of those
         return source
     found = method(call)
-    if found is None or found[1] != "copy_" or not call.args:
+    if found is None or not call.args:
+        return None
+    if found[1] == "type_as":
+        made, like = view.value(found[0]), view.value(call.args[0])
+        kept = not made.is_tensor or made.device is not Device.HOST or not like.on_device
+        return None if kept or host_origins(found[0], view) & RANDOM else found[0]
+    if found[1] != "copy_":
         return None
     target, source_value = view.value(found[0]), view.value(call.args[0])
     if not target.on_device or not source_value.is_tensor or source_value.device is not Device.HOST:
         return None
     return call.args[0]
+
+
+def _written_in(statement: ast.Assign, view: FunctionView) -> ast.expr | None:
+    """The host tensor that ``buffer[:n] = host`` copies into a device tensor; a 0-d one is filled in, not copied."""
+    target = statement.targets[0]
+    if not isinstance(target, ast.Subscript):
+        return None
+    value = view.value(statement.value)
+    if not value.is_tensor or value.device is not Device.HOST or value.rank == 0:
+        return None
+    if not view.value(target.value).on_device:
+        return None
+    rows = _has_rows(statement.value, view)
+    return statement.value if rows and not host_origins(statement.value, view) & RANDOM else None
+
+
+def _has_rows(node: ast.expr, view: FunctionView) -> bool:
+    """Whether a host tensor is known to be no 0-d one."""
+    if view.value(node).rank is not None or isinstance(node, ast.Name | ast.Subscript):
+        return True
+    data = node.args[0] if isinstance(node, ast.Call) and node.args and callee(node) in DATA else None
+    return data is not None and view.value(data).kind in (Kind.SEQUENCE, Kind.NDARRAY)
 
 
 def _pinned(node: ast.expr, view: FunctionView, depth: int) -> bool:

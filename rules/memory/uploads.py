@@ -126,7 +126,7 @@ def pinned(call: ast.Call, source: ast.expr, definition: Definition) -> Fix | No
     if definition.file.target.device not in ("cuda", "rocm"):
         return None
     found = method(call)
-    if found is None or any(k.arg == "non_blocking" for k in call.keywords) or found[1] == "copy_":
+    if found is None or any(k.arg == "non_blocking" for k in call.keywords) or found[1] in ("copy_", "type_as"):
         return None
     cuda = definition.torch_name("torch.cuda")
     code = definition.text(source)

@@ -44,5 +44,8 @@ class Decoder(torch.nn.Module):
             hidden_states = hidden_states[rows] + hidden_states[kept].mean()  # expect: AWP601
             picked = hidden_states[:, order]  # expect: AWP601
             first = hidden_states[:, [0, 2]]  # expect: AWP601
+            weights = hidden_states.new_tensor([1.0, 2.0])  # expect: AWP601
+            ids = torch.cuda.LongTensor([1, 2, 3])  # expect: AWP601
+            first = first * weights[0] + ids[0]
             hidden_states = layer(picked, first)
         return hidden_states
