@@ -7,6 +7,7 @@ import contextlib
 import fnmatch
 import gc
 import hashlib
+import itertools
 import pickle
 import re
 import warnings
@@ -317,20 +318,20 @@ def _to_search(text: str, vocabulary: Vocabulary, facts: FileFacts, project: Ask
     anywhere = [(word.decode(), found) for word, found in world.chosen.anywhere.items() if vocabulary.holds(word)]
     lines = source_lines(text) if anywhere else []
 
-    def runs(function: FunctionFact) -> bool:
-        frequency, cold, _ = project.entered(function.qualname, function.line)
+    def runs(number: int, function: FunctionFact) -> bool:
+        frequency, cold, _ = project.heat(number)
         if cold or not frequency.known:
             return low and not cold
         # a script's own loops count too
         return bool(frequency.path) or any(call.loops for call in function.calls)
 
-    def needed(function: FunctionFact) -> bool:
-        if runs(function):
+    def needed(number: int, function: FunctionFact) -> bool:
+        if runs(number, function):
             return True
         body = "\n".join(lines[function.line - 1 : function.body[1]])
         return any(word in body and (not found or any(p.search(body) for p in found)) for word, found in anywhere)
 
-    if not anywhere and not facts.loops and not any(map(runs, facts.functions)):
+    if not anywhere and not facts.loops and not any(itertools.starmap(runs, enumerate(facts.functions))):
         return None
     return without_bodies(text, facts, needed)
 
@@ -360,10 +361,10 @@ def _with_diffs(findings: Iterable[Finding], view: FileModel) -> Iterator[Findin
 
 def _units(file: ReadFile, facts: FileFacts, project: Asking) -> Iterable[Unit]:
     """Loops that count steps, tokens or requests, in code that is neither test nor training."""
-    for function in facts.functions:
+    for number, function in enumerate(facts.functions):
         if not function.loops:
             continue
-        entered = project.entered(function.qualname, function.line)
+        entered = project.heat(number)
         if entered.cold or not entered.heats:
             continue
         served = Level.REQUEST in entered.frequency.path

@@ -32,10 +32,14 @@ def remembered(function: Callable[[N, FunctionView], R]) -> Callable[[N, Functio
     return ask
 
 
-def says(file: FileView, pattern: re.Pattern[str]) -> bool:
-    """Whether a pattern is found anywhere in the text of a file; it is searched once."""
+def says(file: FileView, pattern: re.Pattern[str], *words: str) -> bool:
+    """Whether a pattern is found anywhere in the text of a file; it is searched once.
+
+    ``words``: what it finds holds one of them. Words are found a hundred times faster than alternatives.
+    """
     place = (says, id(pattern))  # the hash of a pattern is that of its whole program, worked out every time
     known: bool | None = file.memo.get(place)
     if known is None:
-        known = file.memo[place] = pattern.search(file.text) is not None
+        some = not words or any(word in file.text for word in words)
+        known = file.memo[place] = some and pattern.search(file.text) is not None
     return known

@@ -95,7 +95,7 @@ class Asking:
             return Entered(Frequency(), False, True)
         known = self._entered.get(number)
         if known is None:
-            entry: Entry = self._ask(("entry", number))
+            entry = self._entry(number)
             chain = [Frame(library, 0, function) for library, function in entry.origin]
             for place in entry.places:
                 function = self._named(place)
@@ -103,6 +103,15 @@ class Asking:
             frequency = Frequency(entry.path, entry.certainty, tuple(chain))
             known = self._entered[number] = Entered(frequency, entry.cold, entry.heats)
         return known
+
+    def _entry(self, number: int) -> Entry:
+        entry: Entry = self._ask(("entry", number))
+        return entry
+
+    def heat(self, number: int) -> Entered:
+        """How often the file's function of this number is entered, without the calls that lead there."""
+        entry = self._entry(number)
+        return Entered(Frequency(entry.path, entry.certainty), entry.cold, entry.heats)
 
     def _named(self, place: Place) -> FunctionFact:
         named = (f for f in self._facts_of(place.path).functions if f.qualname == place.function)

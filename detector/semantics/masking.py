@@ -20,7 +20,7 @@ def source_lines(text: str) -> list[str]:
     return text.split("\n")
 
 
-def without_bodies(text: str, facts: FileFacts, needed: Callable[[FunctionFact], bool]) -> str:
+def without_bodies(text: str, facts: FileFacts, needed: Callable[[int, FunctionFact], bool]) -> str:
     """``text`` with ``pass`` for the body of every function that, like all functions in it, is not needed.
 
     Constructors that register or compile something stay beside methods that do: it tells what those work with.
@@ -35,7 +35,7 @@ def without_bodies(text: str, facts: FileFacts, needed: Callable[[FunctionFact],
             index = facts.functions[index].outer
 
     for index, function in enumerate(facts.functions):
-        if needed(function):
+        if needed(index, function):
             stays(index)
     lines = source_lines(text)
     for index, function in enumerate(facts.functions):

@@ -18,7 +18,7 @@ from awp_lint.detector.semantics.definition import Definition, DefinitionNode, L
 from awp_lint.detector.semantics.extract import extract
 from awp_lint.detector.semantics.facts import FileFacts
 from awp_lint.detector.semantics.index import IndexedFile
-from awp_lint.detector.semantics.interpret import interpret
+from awp_lint.detector.semantics.interpret import Known, interpret
 from awp_lint.detector.semantics.linked import Linked
 from awp_lint.detector.semantics.loops import loop_kind
 from awp_lint.detector.semantics.names import FileNames, ScopeNames
@@ -53,6 +53,7 @@ class FileModel:
         self._definitions = definitions(tree)
         self.names = FileNames(facts, module, is_package)
         self.memo: dict[Any, Any] = {}
+        self.known = Known()
         self._views = {d: FunctionModel(self, d) for d in self._definitions}
 
     @property
@@ -230,6 +231,7 @@ class FunctionModel:
             cls=self.class_name,
             enclosing=None if outer is None else outer.table,
             target=self.file.target,
+            known=self.file.known,
         )
 
     def value(self, node: ast.expr) -> Value:

@@ -71,11 +71,9 @@ def _find(file: FileView) -> Iterator[Compiled]:
 
 def _may_compile(function: ast.expr, file: FileView) -> bool:
     """Whether a name can lead to ``compile``: the quick answer, before any value is asked for."""
-    if not isinstance(function, ast.Attribute) or function.attr == "compile":
-        return True
-    while isinstance(function, ast.Attribute):
-        function = function.value
-    return isinstance(function, ast.Name) and function.id in file.imports
+    if isinstance(function, ast.Attribute):
+        return function.attr == "compile"
+    return isinstance(function, ast.Name) and file.imports.get(function.id, function.id).endswith("compile")
 
 
 def is_compile(call: ast.Call, view: FunctionView) -> bool:

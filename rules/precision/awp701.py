@@ -13,9 +13,8 @@ from awp_lint.detector.semantics.view import FileView, FunctionView, Region
 from awp_lint.rules.base import Candidate, Rule
 from awp_lint.rules.batching.calls import model_call
 from awp_lint.rules.common import IDLE, callee, frequency_reason, lower, often, served_frequency, short
-from awp_lint.rules.memo import says
 from awp_lint.rules.nodemap import Definition
-from awp_lint.rules.precision.modes import OFF_EVERYWHERE, TRAINS, called_off, callers_off
+from awp_lint.rules.precision.modes import called_off, callers_off, no_gradients
 
 #: Methods that switch gradients off by themselves.
 _OFF_INSIDE = frozenset({"generate", "transcribe", "encode", "predict"})
@@ -107,7 +106,7 @@ class GradTracking(Rule):
         assert isinstance(node, ast.Call)
         if not isinstance(view.node, ast.FunctionDef | ast.AsyncFunctionDef):
             return
-        if says(file, OFF_EVERYWHERE) or says(file, TRAINS) or _is_module(view) or not _runs_model(node, view):
+        if no_gradients(file) or _is_module(view) or not _runs_model(node, view):
             return
         regions = view.regions(node)
         if regions & (IDLE | Region.INFERENCE | Region.COMPILED | Region.CAPTURED):

@@ -7,6 +7,7 @@ import re
 
 from awp_lint.detector.semantics.view import FileView, Frequency, FunctionView, Region
 from awp_lint.rules.common import callee
+from awp_lint.rules.memo import says
 
 #: The whole program, or the model's parameters, record no gradients.
 OFF_EVERYWHERE = re.compile(
@@ -16,6 +17,13 @@ OFF_EVERYWHERE = re.compile(
 TRAINS = re.compile(
     r"\.backward\(|\boptim(izer)?\.(step|zero_grad|Adam|SGD)|torch\.autograd\.grad\(|Trainer\(|GradScaler"
 )
+
+
+def no_gradients(file: FileView) -> bool:
+    """Whether the file switches gradients off for all it does, or trains."""
+    return says(
+        file, OFF_EVERYWHERE, "grad_enabled", "requires_grad_(", ".requires_grad", "disable_torch_init", ").__enter__"
+    ) or says(file, TRAINS, ".backward(", "optim.", "optimizer.", ".grad(", "Trainer(", "GradScaler")
 
 
 def callers_off(view: FunctionView, frequency: Frequency, file: FileView) -> bool | None:

@@ -13,7 +13,7 @@ import contextlib
 from awp_lint.detector.semantics.interpret import expressions as _expressions  # noqa: F401  registers its handlers
 from awp_lint.detector.semantics.interpret import invocations as _invocations  # noqa: F401  registers its handlers
 from awp_lint.detector.semantics.interpret import tensors
-from awp_lint.detector.semantics.interpret.machine import Budget, Machine, Table, evaluate
+from awp_lint.detector.semantics.interpret.machine import Budget, Known, Machine, Table, evaluate
 from awp_lint.detector.semantics.interpret.parameters import bind_parameters
 from awp_lint.detector.semantics.interpret.statements import block
 from awp_lint.detector.semantics.outside import Names, Outside, ValueTable
@@ -32,12 +32,13 @@ def interpret(
     cls: str | None = None,
     enclosing: ValueTable | None = None,
     target: Target | None = None,
+    known: Known | None = None,
 ) -> Table:
     """Interpret one definition.
 
     ``qualname`` is dotted without ``<locals>``, ``cls`` the dotted name of the class of a method, ``enclosing`` the
-    table of the function around a nested one. Never raises for any syntax tree; what is too deep or too large stays
-    unknown.
+    table of the function around a nested one, ``known`` what the functions of the same file share. Never raises for any
+    syntax tree; what is too deep or too large stays unknown.
     """
     m = Machine(
         names,
@@ -47,6 +48,8 @@ def interpret(
         enclosing=enclosing,
         target=target if target is not None else Target(),
     )
+    if known is not None:
+        known.lend(m)
     return run(m, node)
 
 
@@ -87,4 +90,4 @@ def device_code(m: Machine, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.L
     return False
 
 
-__all__ = ["Definition", "Table", "interpret", "run"]
+__all__ = ["Definition", "Known", "Table", "interpret", "run"]

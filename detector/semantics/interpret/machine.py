@@ -90,6 +90,18 @@ class Context:
         self.instances: dict[tuple[str, bool], Value] = {}
 
 
+class Known:
+    """What the functions of one file found dotted names and classes to mean, for the next one."""
+
+    def __init__(self) -> None:
+        self._found: dict[bool, tuple[dict[str, Value], dict[tuple[str, bool], Value]]] = {}
+
+    def lend(self, context: Context) -> None:
+        """Let a context with the same outside and target work with it. Files' functions may differ in ``torchy``."""
+        found = self._found.setdefault(context.torchy, (context.dotted, context.instances))
+        context.dotted, context.instances = found
+
+
 class Machine(Context):
     """Everything that changes while one definition is interpreted."""
 
