@@ -23,7 +23,8 @@ A :data:`Ref` says symbolically what an expression refers to, so that it can be 
 from __future__ import annotations
 
 import hashlib
-from typing import NamedTuple, TypeAlias
+import marshal
+from typing import Any, NamedTuple, TypeAlias
 
 Ref: TypeAlias = "str | tuple[object, ...]"
 
@@ -137,16 +138,15 @@ def function_names(facts: FileFacts) -> list[tuple[str, int]]:
 def shape(facts: FileFacts) -> bytes:
     """A digest of the facts without positions: equal shapes give equal links, but for line numbers."""
     functions = [
-        f._replace(
-            line=0,
-            header=(0, 0),
-            body=(0, 0, 0),
-            calls=tuple(call._replace(line=0, column=0) for call in f.calls),
-            properties=tuple((name, loops, 0, guard) for name, loops, _, guard in f.properties),
-            loops=(),
+        (
+            f.qualname, f.cls, f.outer, f.kind, f.binding, f.regions, f.decorators, f.routes, f.parameters,
+            f.annotations, f.returns, [call[2:] for call in f.calls],
+            [(name, loops, guard) for name, loops, _, guard in f.properties], f.writes, f.awp,
         )
         for f in facts.functions
-    ]
-    classes = [c._replace(line=0) for c in facts.classes]
-    plain = (facts.imports, functions, classes, facts.names, facts.variables, facts.exports)
-    return hashlib.blake2b(repr(plain).encode("utf-8", "surrogatepass"), digest_size=16).digest()
+    ]  # fmt: skip
+    classes = [(c.qualname, c.outer, c.bases, c.decorators, c.methods, c.attributes) for c in facts.classes]
+    imports = [tuple(fact) for fact in facts.imports]
+    plain: Any = (imports, functions, classes, facts.names, facts.variables, facts.exports)
+    # version 2 of the format: later ones tell how often an object is referred to, which is chance
+    return hashlib.blake2b(marshal.dumps(plain, 2), digest_size=16).digest()

@@ -31,7 +31,7 @@ FORMAT = 1  # changes with the meaning of the data below
 _SET_UP = frozenset({"__init__", "__post_init__", "setup", "__new__", "__setstate__", "_init_weights"})
 MAX_CALLS = 4000  # calls noted of one file
 MAX_RETURNS = 12  # return statements noted of one function
-_MARSHAL_VERSION = 4  # read by every supported Python
+_MARSHAL_VERSION = 2  # later ones tell how often an object is referred to, which is chance
 
 
 class CallArguments(NamedTuple):
