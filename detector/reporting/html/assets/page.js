@@ -355,6 +355,25 @@
     }, [curves.t_s, ...one.series.map((series) => series.values)], node));
   });
 
+  // from a finding to its first execution in the timeline
+  const executions = new Map();
+  if (timeline) timeline.lanes.filter((lane) => lane.group === "marks").forEach((lane) => lane.start.forEach((start, i) => {
+    const id = timeline.names[lane.kind[i]];
+    if (!executions.has(id)) executions.set(id, { start, took: lane.took[i] });
+  }));
+  executions.forEach(({ start, took }, id) => {
+    const card = $("f-" + id), place = card && card.querySelector(".figs");
+    if (!place) return;
+    const button = make("button", "link", "show in the timeline");
+    button.type = "button";
+    button.addEventListener("click", () => {
+      const drawn = charts.find((one) => one.node.id === "timeline").plot, room = Math.max(took, 20);
+      drawn.setScale("x", { min: Math.max(0, (start - room) / 1e3), max: Math.min(timeline.span_us, start + took + room) / 1e3 });
+      $("timeline-section").scrollIntoView({ behavior: "smooth" });
+    });
+    place.append(button);
+  });
+
   drawAll();
   let waiting = 0;
   addEventListener("resize", () => { clearTimeout(waiting); waiting = setTimeout(drawAll, 120); });
