@@ -31,6 +31,7 @@ class Asker:
     answered: int = 0
     failures: dict[str, int] = field(default_factory=dict)
     _client: Client | None = None
+    _at_once: bool = False  # whether what is under way is given up with it
 
     def __post_init__(self) -> None:
         limits = self.settings
@@ -85,7 +86,7 @@ class Asker:
             self.broken = str(error)
             return done
         waiting: queue.SimpleQueue[int] = queue.SimpleQueue()
-        ready: queue.SimpleQueue[tuple[int, Answer]] = queue.SimpleQueue()
+        ready: queue.SimpleQueue[tuple[int, Answer] | None] = queue.SimpleQueue()  # None: a thread has ended
         for number in range(len(questions)):
             waiting.put(number)
 
@@ -94,28 +95,33 @@ class Asker:
                 try:
                     number = waiting.get_nowait()
                 except queue.Empty:
-                    return
+                    break
                 ready.put((number, _answer(client, questions[number])))
+            ready.put(None)
 
         # Daemons, since a read that waits for a silent server must not keep the program from ending.
-        for _ in range(min(self.settings.jobs, len(questions))):
+        working = min(self.settings.jobs, len(questions))
+        for _ in range(working):
             threading.Thread(target=work, name="awp-lint-llm", daemon=True).start()
         try:
-            while len(done) < len(questions) and not self.broken:
-                number, answer = ready.get()
-                self._note(answer)
-                done.append((number, answer))
+            while working and not (self.broken and self._at_once):
+                made = ready.get()
+                if made is None:
+                    working -= 1
+                    continue
+                self._note(made[1])
+                done.append(made)
                 self.report(f"{len(done)} of {len(questions)} answers ({self.budget})")
         except KeyboardInterrupt:
-            self.interrupted = True
+            self.interrupted = self._at_once = True
             self.broken = "interrupted"
-        if self.broken:
+        if self._at_once:
             client.close()  # what is under way is of no use
         while not ready.empty():  # what came in before the end
-            number, answer = ready.get()
-            if isinstance(answer, dict):
-                self._note(answer)
-                done.append((number, answer))
+            made = ready.get()
+            if made is not None and isinstance(made[1], dict):
+                self._note(made[1])
+                done.append(made)
         return done
 
     def _note(self, answer: Answer) -> None:
@@ -123,6 +129,7 @@ class Asker:
             self.answered += 1
         elif answer.final:
             self.broken = self.broken or str(answer)
+            self._at_once = self._at_once or not answer.spent
         else:
             self.failures[str(answer)] = self.failures.get(str(answer), 0) + 1
 

@@ -31,11 +31,15 @@ _FENCED = re.compile(r"\A\s*```(?:json)?\s*\n(.*)\n\s*```\s*\Z", re.DOTALL)
 
 
 class LlmError(Exception):
-    """An answer that cannot be had; one line. ``final``: no other question would fare better."""
+    """An answer that cannot be had; one line. ``final``: no other question would fare better.
 
-    def __init__(self, message: str, final: bool = False) -> None:
+    ``spent``: for the budget alone is it final, what is under way may still come.
+    """
+
+    def __init__(self, message: str, final: bool = False, spent: bool = False) -> None:
         super().__init__(message)
         self.final = final
+        self.spent = spent
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +70,19 @@ class Question:
             "stream_options": {"include_usage": True},
             "response_format": {
                 "type": "json_schema",
-                "json_schema": {"name": self.name, "strict": True, "schema": dict(self.schema)},
+                "json_schema": {"name": self.name, "strict": True, "schema": _portable(self.schema)},
             },
         }
+
+
+def _portable(schema: Any) -> Any:
+    """A schema without bounds on lengths: the hosted service knows none of them, and llama.cpp no large ones.
+
+    An answer is held to them when it is here.
+    """
+    if isinstance(schema, Mapping):
+        return {name: _portable(part) for name, part in schema.items() if name not in ("maxLength", "maxItems")}
+    return [_portable(part) for part in schema] if isinstance(schema, list) else schema
 
 
 class Client:
@@ -108,19 +122,24 @@ class Client:
             if self._stop.is_set():
                 raise LlmError("stopped", True)
             if not self._budget.take(question.size):
-                raise LlmError(self._budget.spent, True)
+                raise LlmError(self._budget.spent, True, spent=True)
+            used = question.size  # of an answer that is of no use nobody knows
             try:
                 text, used = self._once(question)
             except _Again as again:
-                self._budget.settle(question.size, 0)
+                used = 0
                 failure = LlmError(str(again))
                 if again.at_once:
                     continue
-                if attempt + 1 >= _TRIES or not self._pause(again.after or 2.0**attempt * random.uniform(0.5, 1.0)):
+                if attempt + 1 >= _TRIES:
                     break
-                continue
-            self._budget.settle(question.size, used)
-            return parsed(text, question.schema)
+                pause = again.after or 2.0**attempt * random.uniform(0.5, 1.0)
+            else:
+                return parsed(text, question.schema)
+            finally:
+                self._budget.settle(question.size, used)
+            if not self._pause(pause):
+                break
         raise failure
 
     def _pause(self, seconds: float) -> bool:
@@ -190,7 +209,7 @@ class Client:
 
 # Parts that not every server takes, and the words by which one says so.
 _OPTIONAL: dict[str, tuple[str, ...]] = {
-    "response_format": ("response_format", "json_schema", "guided"),
+    "response_format": ("response_format", "schema", "guided", "grammar"),
     "max_tokens": ("max_completion_tokens",),
     "temperature": ("temperature",),
     "seed": ("seed",),

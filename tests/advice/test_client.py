@@ -61,6 +61,32 @@ def test_a_question_is_sent_with_its_schema_and_its_answer_comes_back(llm: FakeL
     assert (budget.used_calls, budget.used_tokens) == (1, 100)  # what the server says it used
 
 
+def test_bounds_on_lengths_are_checked_here_and_not_sent(llm: FakeLlm) -> None:
+    schema = {
+        **SCHEMA,
+        "properties": {"n": {"type": "integer"}, "s": {"type": "array", "maxItems": 2, "items": {"maxLength": 3}}},
+    }
+    one = dataclasses.replace(question(), schema=schema)
+    client = Client(settings(llm), Budget(9, 100_000, 60))
+    llm.answers(
+        Reply('{"n": 1, "s": ["abc", "d"]}'), Reply('{"n": 1, "s": ["abcd"]}'), Reply('{"n": 1, "s": [1, 2, 3]}')
+    )
+    assert client.ask(one) == {"n": 1, "s": ["abc", "d"]}
+    assert "max" not in json.dumps(llm.requests[0]["response_format"])
+    for words in ("s/0 .maxLength", "s .maxItems"):
+        with pytest.raises(LlmError, match=words):
+            client.ask(one)
+    client.close()
+
+
+def test_a_server_that_cannot_hold_an_answer_to_a_schema_is_asked_without(llm: FakeLlm) -> None:
+    def script(body: dict[str, Any]) -> Reply:
+        return error(400, "failed to parse grammar") if "response_format" in body else Reply('{"n": 1}')
+
+    llm.script = script
+    assert ask(llm)[0] == {"n": 1}
+
+
 def test_answers_come_as_a_stream_where_the_server_can(llm: FakeLlm) -> None:
     llm.answers(streamed('{"n": 3}'))
     answer, budget = ask(llm)
@@ -219,6 +245,23 @@ def test_tokens_are_taken_before_they_are_spent(llm: FakeLlm) -> None:
     assert [isinstance(a, dict) for a in answers] == [True, True, False, False, False]  # 100 are used each time
     assert asker.budget.used_tokens == 200
     assert "--llm-max-tokens" in asker.summary()
+
+
+def test_a_spent_budget_does_not_break_off_what_is_under_way(llm: FakeLlm) -> None:
+    llm.script = lambda body: Reply('{"n": 1}', delay=0.5)
+    asker = Asker(settings(llm, max_calls=2, jobs=4))
+    answers = asker.ask([question(n) for n in range(6)])
+    asker.close()
+    assert [isinstance(a, dict) for a in answers].count(True) == 2
+    assert len(llm.requests) == 2 and asker.broken == "2 calls are used (--llm-max-calls)"
+
+
+def test_tokens_that_requests_under_way_give_back_are_waited_for(llm: FakeLlm) -> None:
+    llm.script = lambda body: Reply('{"n": 1}', delay=0.1)
+    asker = Asker(settings(llm, max_tokens=question().size + 350, jobs=4))
+    answers = asker.ask([question(n) for n in range(4)])  # each takes its size and uses 100
+    asker.close()
+    assert all(isinstance(a, dict) for a in answers) and asker.budget.used_tokens == 400
 
 
 def test_answers_are_kept_by_content_and_bad_ones_are_not(llm: FakeLlm) -> None:
