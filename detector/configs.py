@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -10,6 +9,7 @@ from awp_lint.detector.config import Settings
 from awp_lint.detector.finding import Problem
 from awp_lint.detector.project.cache import Cache, key
 from awp_lint.detector.project.reading import ReadFile, read_bytes
+from awp_lint.detector.project.stored import dumps, loads
 from awp_lint.detector.work import Chosen, Outcome
 
 
@@ -25,8 +25,8 @@ def config_outcomes(files: Sequence[ReadFile], settings: Settings, cache: Cache)
     for file, name in zip(files, keys, strict=True):
         data = known.get(name)
         if data is None:
-            data = fresh[name] = pickle.dumps(_outcome(file, settings, chosen), protocol=5)
-        outcomes.append(pickle.loads(data))
+            data = fresh[name] = dumps(_outcome(file, settings, chosen))
+        outcomes.append(loads(data))
     cache.put_many(fresh)
     return outcomes
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from awp_lint.detector.finding import Finding
+from awp_lint.detector.wholefile import write_whole
 
 _VARIABLE = "AWP_LINT_LEDGER"
 _MAX_BYTES = 8_000_000  # above, the older half goes
@@ -55,9 +56,7 @@ def keep(profile: Mapping[str, Any], findings: Sequence[Finding], command: Seque
 
 def _halve(path: Path) -> None:
     lines = path.read_text("utf-8").splitlines(keepends=True)
-    partial = path.with_name(path.name + ".part")
-    partial.write_text("".join(lines[len(lines) // 2 :]), "utf-8")
-    partial.replace(path)
+    write_whole(path, "".join(lines[len(lines) // 2 :]).encode())
 
 
 def entry_of(profile: Mapping[str, Any], findings: Sequence[Finding], command: Sequence[str]) -> dict[str, Any]:

@@ -610,11 +610,9 @@ def _rule_names() -> dict[str, str]:
 
 def _write_file(path: str, text: str) -> None:
     """Write a report whole or not at all."""
-    target = Path(path)
-    partial = target.with_name(target.name + ".part")
+    from awp_lint.detector.wholefile import write_whole
+
     try:
-        partial.write_text(text, encoding="utf-8", errors="surrogateescape", newline="")
-        partial.replace(target)
+        write_whole(path, text.encode("utf-8", "surrogateescape"))
     except OSError as error:
-        partial.unlink(missing_ok=True)
         raise UsageError(f"{path}: the report cannot be written: {error.strerror}") from None

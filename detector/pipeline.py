@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import gc
 import hashlib
-import pickle
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -24,6 +23,7 @@ from awp_lint.detector.project.cache import Cache, key
 from awp_lint.detector.project.kinds import Kind
 from awp_lint.detector.project.reading import ReadFile, read_bytes, screen
 from awp_lint.detector.project.screening import Screened, in_scope
+from awp_lint.detector.project.stored import dumps, loads
 from awp_lint.detector.project.workers import each
 from awp_lint.detector.scan import Progress, ScanResult
 from awp_lint.detector.semantics.asking import Unanswered, from_memory
@@ -129,13 +129,11 @@ class _Run:
         known = self.cache.get_many(keys)
         missing = [index for index, name in enumerate(keys) if name not in known]
         made = screen([self.files[index] for index in missing])
-        self.cache.put_many(
-            {keys[index]: pickle.dumps(item, protocol=5) for index, item in zip(missing, made, strict=True)}
-        )
+        self.cache.put_many({keys[index]: dumps(item) for index, item in zip(missing, made, strict=True)})
         new = dict(zip(missing, made, strict=True))
         screened: list[Screened] = []
         for index, file in enumerate(self.files):
-            bare = new[index] if index in new else pickle.loads(known[keys[index]])
+            bare = new[index] if index in new else loads(known[keys[index]])
             screened.append(bare._replace(last_name=file.module.rpartition(".")[2]))
         return in_scope(screened) | {index for index, file in enumerate(self.files) if file.found.named}
 
@@ -150,7 +148,7 @@ class _Run:
         """What is to be known of every file; facts are made of those in scope that have none."""
         keys = [self._key("brief", index, index in scope) for index in range(len(self.files))]
         known = self.cache.get_many(keys)
-        found: dict[int, Brief] = {index: Brief(*pickle.loads(known[k])) for index, k in enumerate(keys) if k in known}
+        found: dict[int, Brief] = {index: Brief(*loads(known[k])) for index, k in enumerate(keys) if k in known}
         missing = [index for index in range(len(self.files)) if index not in found]
         self.count.add(len(self.files) - len(missing))
         kept: dict[bytes, bytes] = {}
@@ -161,7 +159,7 @@ class _Run:
         ):
             index = missing[position]
             found[index] = made.brief
-            kept[keys[index]] = pickle.dumps(tuple(made.brief), protocol=5)
+            kept[keys[index]] = dumps(tuple(made.brief))
             if made.facts is not None:
                 self.fresh[index] = made.facts
                 kept[self._key("facts", index)] = made.facts
@@ -214,7 +212,7 @@ class _Run:
         todo: list[int] = []
         for index in usable:
             data = known.get(keys[index])
-            outcome = pickle.loads(data) if data is not None else None
+            outcome = loads(data) if data is not None else None
             if outcome is not None and outcome.world == world.world and leans_stand(outcome, world.digests):
                 outcomes[index] = outcome
             else:
@@ -223,7 +221,7 @@ class _Run:
         kept: dict[bytes, bytes] = {}
         if len(todo) <= _FEW:
             kept.update(self._from_memory(todo, world, answer_keys, moved, outcomes))
-            kept.update({keys[i]: pickle.dumps(outcomes[i], protocol=5) for i in todo if i in outcomes})
+            kept.update({keys[i]: dumps(outcomes[i]) for i in todo if i in outcomes})
             todo = [index for index in todo if index not in outcomes]
         if todo:
             self._link(usable, world)
@@ -237,7 +235,7 @@ class _Run:
                 outcome_of, tasks, self.settings.jobs, prepare_rules, (world,), lambda task: task[0].size
             ):
                 index = todo[position]
-                outcomes[index] = pickle.loads(data)
+                outcomes[index] = loads(data)
                 kept[keys[index]] = data
                 if noted is not None:
                     kept[answer_keys[index]] = noted
@@ -253,14 +251,14 @@ class _Run:
         data = self.cache.get_many((place,)).get(place)
         name, moved = digest, {}
         if data is not None:
-            last, last_name, before = pickle.loads(data)
+            last, last_name, before = loads(data)
             changed = [index for index in usable if before[self.files[index].found.path] != self.files[index].digest]
             if last == digest:
                 name = last_name
             elif len(changed) <= _FEW and not self.settings.entry_points:
                 found = self._unnoticed({index: before[self.files[index].found.path] for index in changed})
                 name, moved = (digest, {}) if found is None else (last_name, found)
-        self.cache.put_many({place: pickle.dumps((digest, name, contents), protocol=5)})
+        self.cache.put_many({place: dumps((digest, name, contents))})
         return name, moved
 
     def _unnoticed(self, changed: dict[int, bytes]) -> dict[int, Renumbering] | None:
@@ -300,7 +298,7 @@ class _Run:
             data = remembered.get(answer_keys[index])
             if data is None:
                 continue
-            answers = pickle.loads(data)
+            answers = loads(data)
             if answers.get(("world",)) != world.world:
                 continue
             if index in moved:
@@ -310,7 +308,7 @@ class _Run:
             except Unanswered:
                 continue
             if index in moved:
-                kept[answer_keys[index]] = pickle.dumps(answers, protocol=5)
+                kept[answer_keys[index]] = dumps(answers)
             self.count.add()
         return kept
 

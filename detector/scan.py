@@ -7,7 +7,6 @@ was cached. Findings are not ranked here.
 from __future__ import annotations
 
 import os
-import pickle
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,6 +17,7 @@ from awp_lint.detector.project.cache import Cache, key
 from awp_lint.detector.project.files import FoundFile, find_files
 from awp_lint.detector.project.kinds import Kind
 from awp_lint.detector.project.reading import ReadFile, read_all
+from awp_lint.detector.project.stored import dumps, loads
 
 Progress = Callable[[int, int], None]
 
@@ -98,7 +98,7 @@ def _scan(files: Sequence[ReadFile], settings: Settings, cache: Cache, progress:
     run_key = key("run", repr(settings), *(part for file in files for part in (file.identity, file.digest)))
     known = cache.get_many((run_key,)).get(run_key)
     if known is not None:
-        result = pickle.loads(known)
+        result = loads(known)
         assert isinstance(result, ScanResult)
         if progress is not None:
             progress(len(files), len(files))
@@ -106,7 +106,7 @@ def _scan(files: Sequence[ReadFile], settings: Settings, cache: Cache, progress:
     from awp_lint.detector.pipeline import analyse
 
     result = analyse(files, settings, cache, progress)
-    cache.put_many({run_key: pickle.dumps(result, protocol=5)})
+    cache.put_many({run_key: dumps(result)})
     return result
 
 

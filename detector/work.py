@@ -7,8 +7,11 @@ import contextlib
 import fnmatch
 import gc
 import hashlib
+<<<<<<< HEAD
+=======
 import itertools
 import pickle
+>>>>>>> origin/main
 import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -20,6 +23,7 @@ from awp_lint.detector.finding import Confidence, Event, Finding, Mark, MarkKind
 from awp_lint.detector.project.notebook import Notebook, read_notebook
 from awp_lint.detector.project.reading import ReadFile, read_bytes
 from awp_lint.detector.project.source import Source, SourceError
+from awp_lint.detector.project.stored import dumps, loads
 from awp_lint.detector.scan import Unit
 from awp_lint.detector.semantics.asking import Answers, Asking, Question, from_project
 from awp_lint.detector.semantics.extract import extract
@@ -158,12 +162,12 @@ def facts_of(task: tuple[ReadFile, bool]) -> Made:
     digest = hashlib.blake2b(values.packed, digest_size=16)
     digest.update(" ".join(sorted(values.called)).encode("utf-8", "surrogatepass"))
     brief = Brief(None, shape(facts), digest.digest())
-    return Made(brief, pickle.dumps((facts, values), protocol=5))
+    return Made(brief, dumps((facts, values)))
 
 
 def load_facts(data: bytes) -> tuple[FileFacts, FileValues]:
     """The facts of a file from their pickled form."""
-    facts, values = pickle.loads(data)
+    facts, values = loads(data)
     assert isinstance(facts, FileFacts) and isinstance(values, FileValues)
     return facts, values
 
@@ -239,16 +243,16 @@ def outcome_of(task: tuple[ReadFile, Earlier | None]) -> tuple[bytes, bytes | No
     answers: Answers = {}
     outcome = look_at(file, from_project(world.linked, file.found.path, answers), world)
     answers["world",] = world.world
-    data = pickle.dumps(outcome, protocol=5)
-    noted = pickle.dumps(answers, protocol=5) if world.settings.cache else None
+    data = dumps(outcome)
+    noted = dumps(answers) if world.settings.cache else None
     _collect(file.size)
     return data, noted
 
 
 def _still_holds(file: ReadFile, earlier: Earlier, world: World) -> tuple[bytes, bytes] | None:
     """The earlier outcome and answers, moved into this world, if the answers are the same and nothing has moved."""
-    outcome = pickle.loads(earlier.outcome)
-    answers: dict[Question, Any] = pickle.loads(earlier.answers)
+    outcome = loads(earlier.outcome)
+    answers: dict[Question, Any] = loads(earlier.answers)
     assert isinstance(outcome, Outcome)
     if not leans_stand(outcome, world.digests):
         return None
@@ -257,7 +261,7 @@ def _still_holds(file: ReadFile, earlier: Earlier, world: World) -> tuple[bytes,
     if any(ask(question) != answer for question, answer in answers.items()):
         return None
     answers["world",] = world.world
-    return pickle.dumps(replace(outcome, world=world.world), protocol=5), pickle.dumps(answers, protocol=5)
+    return dumps(replace(outcome, world=world.world)), dumps(answers)
 
 
 def leans_stand(outcome: Outcome, digests: dict[str, bytes]) -> bool:

@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from awp_lint.detector.wholefile import make_whole
 from awp_lint.patches.plan import FilePatch
 
 
@@ -23,8 +24,7 @@ def write_patch(patch: FilePatch, roots: Sequence[Path] = ()) -> None:
     path = Path(patch.source.path)
     try:
         if patch.created:
-            with open(path, "x", encoding="utf-8", newline="") as stream:
-                stream.write(patch.after)
+            make_whole(path, patch.after.encode())
             return
         real = path.resolve(strict=True)  # through a symbolic link, so that the link itself survives
         if roots and not any(real == root or root in real.parents for root in roots):

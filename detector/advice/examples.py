@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from awp_lint.detector.project.cache import cache_folder
+from awp_lint.detector.wholefile import write_whole
 
 _MOST = 200  # of a project
 _SHOWN = 2  # with a question
@@ -78,8 +79,6 @@ class Examples:
             self._held = [e for e in self._held if (e.rule, e.before, e.after) != same] + [example]
         try:
             self._file.parent.mkdir(parents=True, exist_ok=True)
-            partial = self._file.with_suffix(f".{os.getpid()}.part")
-            partial.write_text(json.dumps([dataclasses.asdict(e) for e in self._held[-_MOST:]]), "utf-8")
-            partial.replace(self._file)
+            write_whole(self._file, json.dumps([dataclasses.asdict(e) for e in self._held[-_MOST:]]).encode())
         except OSError:
             return

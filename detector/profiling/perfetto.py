@@ -17,6 +17,7 @@ from awp_lint.detector.profiling import kineto
 from awp_lint.detector.profiling.join import executions
 from awp_lint.detector.profiling.session import ProcessSession, Session, WindowKind
 from awp_lint.detector.profiling.timeline import Cat, Trace
+from awp_lint.detector.wholefile import write_whole
 
 MAX_EVENTS = 400_000  # what a browser still opens with ease; operators go first where there are more
 _MARKS, _DEVICE = 1, 2  # track groups of a process: added to its number, which stays below 2**22
@@ -28,7 +29,7 @@ def write(path: str | Path, session: Session, findings: Sequence[Finding], evide
     events = list(_events(session, findings, evidence))
     text = json.dumps({"traceEvents": events, "displayTimeUnit": "ms"}, separators=(",", ":"))
     data = text.encode()
-    Path(path).write_bytes(gzip.compress(data) if str(path).endswith(".gz") else data)
+    write_whole(path, gzip.compress(data) if str(path).endswith(".gz") else data)
     return len(events)
 
 

@@ -1,7 +1,8 @@
 """Results kept between runs: bytes by key, in one SQLite file below the user's cache folder.
 
-Safe under concurrent runs and never a reason to fail: what cannot be read, written or locked is simply not cached. The
-size is bounded; what has not been used for longest goes first.
+Safe under concurrent runs and never a reason to fail: what cannot be read, written or locked is simply not cached, and
+neither is anything where somebody else could have put it. The size is bounded; what has not been used for longest goes
+first.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import sqlite3
+import stat
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -52,6 +54,17 @@ def tool_signature() -> bytes:
     return digest.digest()
 
 
+def _ours(path: Path) -> bool:
+    """Whether a file or folder, if it is there, belongs to this user and not everybody may write to it."""
+    if not hasattr(os, "geteuid"):
+        return True
+    try:
+        status = os.stat(path)
+    except FileNotFoundError:
+        return True
+    return status.st_uid == os.geteuid() and not status.st_mode & stat.S_IWOTH
+
+
 class Cache:
     """A store of bytes. Without a usable file, or when switched off, it holds nothing."""
 
@@ -61,7 +74,9 @@ class Cache:
             return
         try:
             place = folder if folder is not None else cache_folder()
-            place.mkdir(parents=True, exist_ok=True)
+            place.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if not (_ours(place) and _ours(place / f"results-{_FORMAT}.sqlite")):
+                return
             self._db = sqlite3.connect(place / f"results-{_FORMAT}.sqlite", timeout=5, isolation_level=None)
             self._db.execute("PRAGMA journal_mode=WAL")
             self._db.execute("PRAGMA synchronous=OFF")

@@ -16,6 +16,7 @@ from awp_lint.detector.finding import Finding, Safety
 from awp_lint.detector.reporting.report import Report
 from awp_lint.detector.reporting.terminal import plain
 from awp_lint.detector.reporting.text import evidence_lines, profile_lines
+from awp_lint.detector.wholefile import write_whole
 from awp_lint.patches.plan import price
 from awp_lint.patches.series import Series, SeriesPatch
 
@@ -44,9 +45,7 @@ def write_series(folder: str, series: Series, report: Report) -> list[str]:
             if _OURS.fullmatch(old.name) and old.name not in files:
                 old.unlink()
         for name, text in files.items():
-            partial = target / f"{name}.part"
-            partial.write_text(text, encoding="utf-8", newline="")
-            partial.replace(target / name)
+            write_whole(target / name, text.encode())
     except OSError as error:
         raise UsageError(f"{folder}: the patches cannot be written: {error.strerror or error}") from None
     return names

@@ -14,6 +14,7 @@ from typing import Any
 from awp_lint import __version__
 from awp_lint.detector.errors import UsageError
 from awp_lint.detector.finding import Copies, Evidence, Finding, PredictedSaving, Verdict
+from awp_lint.detector.wholefile import write_whole
 
 SCHEMA = "awp-lint-profile/1"
 _RUNS = 20  # that a file keeps
@@ -51,13 +52,9 @@ def save(path: str, command: Sequence[str], run: Mapping[str, Any]) -> int:
             runs = held["runs"]
     runs = [*runs, run][-_RUNS:]
     text = json.dumps({"schema": SCHEMA, "tool": __version__, "command": list(command), "runs": runs}, indent=1)
-    target = Path(path)
-    partial = target.with_name(target.name + ".part")
     try:
-        partial.write_text(text + "\n", encoding="utf-8")
-        partial.replace(target)
+        write_whole(path, f"{text}\n".encode())
     except OSError as error:
-        partial.unlink(missing_ok=True)
         raise UsageError(f"{path}: the profile cannot be written: {error.strerror}") from None
     return len(runs)
 
