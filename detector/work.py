@@ -7,11 +7,7 @@ import contextlib
 import fnmatch
 import gc
 import hashlib
-<<<<<<< HEAD
-=======
 import itertools
-import pickle
->>>>>>> origin/main
 import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
