@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from awp_lint.detector.reporting import words
-from awp_lint.detector.reporting.html import view
+from awp_lint.detector.reporting.html import device
 from awp_lint.detector.reporting.metrics import METRICS
 
 _ROWS = (
@@ -82,7 +82,7 @@ def _words_row(title: str, before: str | None, after: str | None) -> dict[str, A
 
 
 def _causes(name: str, before: Data, now: Data) -> list[dict[str, Any]]:
-    sides = [(name, view.idle(before), before), ("this run", view.idle(now), now)]
+    sides = [(name, device.idle(before), before), ("this run", device.idle(now), now)]
     totals = [max(p["unit_ms"] - p["gpu_busy_ms"], 0.0) for _, shown, p in sides if shown is not None]
     if len(totals) < 2:
         return []

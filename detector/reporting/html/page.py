@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from awp_lint.detector.errors import UsageError
 from awp_lint.detector.reporting import words
-from awp_lint.detector.reporting.html import compare, view
+from awp_lint.detector.reporting.html import cards, compare, device, head, view
 from awp_lint.detector.reporting.html.source import Reader
 from awp_lint.detector.reporting.metrics import METRICS, Metric
 
@@ -61,9 +61,9 @@ def render(data: Mapping[str, Any], read: Reader, other: Mapping[str, Any] | Non
         "script": _markup(scripts["script"]),
         "charts": charts,
         "version": data["tool"]["version"],
-        "head": view.headline(data),
+        "head": head.headline(data),
         "meta": _meta(data),
-        "findings": view.findings(data, read),
+        "findings": cards.findings(data, read),
         "notes": data["summary"].get("notes") or [],
         "compare": compare.sections(data, other, other_name) if other is not None else None,
         **dict.fromkeys(_SECTIONS),
@@ -112,21 +112,21 @@ def _run_sections(data: Mapping[str, Any], profile: Mapping[str, Any]) -> dict[s
     return {
         "unit": profile["unit"],
         "run": view.run(data),
-        "whole": view.whole(profile),
+        "whole": head.whole(profile),
         "proof": view.proof(profile),
         "guard": view.guard(profile),
         "load": view.load(profile),
         "timeline": picture.get("timeline"),
-        "idle": view.idle(profile),
-        "kernels": view.kernels(profile),
-        "launches": view.launches(profile),
-        "roofline": view.roofline(profile),
+        "idle": device.idle(profile),
+        "kernels": device.kernels(profile),
+        "launches": device.launches(profile),
+        "roofline": device.roofline(profile),
         "copies": picture.get("copies") or None,
         "communication": communication if communication and communication["ms"] else None,
         "counters": profile.get("counters"),
-        "memory": view.memory(profile),
+        "memory": device.memory(profile),
         "memory_curve": (profile.get("memory") or {}).get("curve"),
-        "telemetry": view.telemetry(profile),
+        "telemetry": device.telemetry(profile),
         "curves": _curves(profile),
         "unit_times": picture.get("unit_times"),
         "missing": view.not_measured(profile),
@@ -147,9 +147,9 @@ def _meta(data: Mapping[str, Any]) -> list[str]:
     if profile is not None and profile.get("started"):
         texts.append(profile["started"])
     if profile is not None:
-        device = ((profile.get("picture") or {}).get("device") or {}).get("name")
+        traced = ((profile.get("picture") or {}).get("device") or {}).get("name")
         devices = (profile.get("telemetry") or {}).get("devices") or []
-        name = device or (devices[0]["name"] if devices else "")
+        name = traced or (devices[0]["name"] if devices else "")
         if name or profile["gpu_busy_ms"] is None:
             texts.append(name or "no accelerator")
     else:
@@ -174,8 +174,8 @@ def _nav(shown: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _curves(profile: Mapping[str, Any]) -> dict[str, Any] | None:
-    device = view.telemetry(profile)
-    series: Mapping[str, Sequence[float | None]] = device["series"] if device else {}
+    shown = device.telemetry(profile)
+    series: Mapping[str, Sequence[float | None]] = shown["series"] if shown else {}
     if len(series.get("t_s", ())) < 3:
         return None
     charts = []

@@ -153,17 +153,17 @@ def test_hostile_texts_are_texts(tmp_path: Path) -> None:
 
 
 def test_figures_add_up_to_the_idle_time(device_run: dict[str, Any]) -> None:
-    from awp_lint.detector.reporting.html import view
+    from awp_lint.detector.reporting.html import device, head
 
     profile = device_run["profile"]
-    shown = view.idle(profile)
+    shown = device.idle(profile)
     assert shown is not None
     assert sum(row["share"] for row in shown["rows"]) == pytest.approx(1.0)
     assert sum(row["share"] for row in shown["roots"]) == pytest.approx(1.0)
     assert [row["name"] for row in shown["roots"]] == [
         "compute", "memory", "scheduling", "runtime", "communication", "system",
     ]  # fmt: skip
-    assert sum(part["share"] for part in view.whole(profile)) == pytest.approx(1.0, abs=0.01)
+    assert sum(part["share"] for part in head.whole(profile)) == pytest.approx(1.0, abs=0.01)
 
 
 def test_the_page_of_a_device_run(device_run: dict[str, Any]) -> None:
