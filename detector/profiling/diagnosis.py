@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
 from typing import Any
@@ -32,7 +33,7 @@ def profile_object(
     )  # fmt: skip
     profile |= {
         "unit": kind,
-        "command": list(session.command),
+        "command": shown_command(session.command),
         "started": datetime.fromtimestamp(session.started_ns / 1e9, timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
         "causes": {},
         "critical_path": {},
@@ -79,6 +80,25 @@ def profile_object(
         reasons.append(f"the two baselines differ by {time.drift:.0%}: no saving is printed")
     profile["trusted"], profile["reasons"] = not reasons, reasons
     return profile
+
+
+_SECRET = re.compile(r"(?:^|[-_.])(?:api[-_]?key|key|token|secret|password|passwd|credentials?)$", re.IGNORECASE)
+
+
+def shown_command(command: Sequence[str]) -> list[str]:
+    """The command as a report may show it: values of options and variables that look like secrets are left out."""
+    shown: list[str] = []
+    hidden = False
+    for word in command:
+        name, sign, _ = word.partition("=")
+        if hidden and not word.startswith("-"):
+            shown.append("…")
+        elif sign and _SECRET.search(name):
+            shown.append(f"{name}=…")
+        else:
+            shown.append(word)
+        hidden = not sign and word.startswith("-") and _SECRET.search(word) is not None
+    return shown
 
 
 def _causes(idle_ms: Floats) -> dict[str, float]:

@@ -10,7 +10,7 @@ from simulated import Statement, profile_run
 
 from awp_lint.detector.finding import Event, Verdict
 from awp_lint.detector.profiling import perfetto
-from awp_lint.detector.profiling.diagnosis import root_cause
+from awp_lint.detector.profiling.diagnosis import root_cause, shown_command
 from awp_lint.detector.profiling.extras import device_notes
 from awp_lint.detector.profiling.run import analyse
 from awp_lint.detector.profiling.telemetry import Device, Sample, summarise
@@ -36,6 +36,14 @@ def device(**values: Any) -> dict[str, Any]:
 )
 def test_root_cause(gap: float, copies: float, causes: dict[str, float], telemetry: Any, expected: str | None) -> None:
     assert root_cause(gap, copies, causes, telemetry) == expected
+
+
+def test_secrets_of_the_command_are_not_shown() -> None:
+    line = "env HF_TOKEN=hf_x OPENAI_API_KEY=sk python s.py --api-key abc --token=def "
+    line += "--tokens 5 --max-tokens=9 --key --fast"
+    assert " ".join(shown_command(line.split())) == (
+        "env HF_TOKEN=… OPENAI_API_KEY=… python s.py --api-key … --token=… --tokens 5 --max-tokens=9 --key --fast"
+    )
 
 
 def test_telemetry_is_averaged_inside_the_windows() -> None:
