@@ -18,12 +18,13 @@ from awp_lint.detector.wholefile import write_whole
 
 SCHEMA = "awp-lint-profile/1"
 _RUNS = 20  # that a file keeps
+_BULKY = ("windows", "telemetry", "picture")  # for reports, not for prices
 
 
 def run_of(findings: Sequence[Finding], profile: Mapping[str, Any], evidence: Mapping[str, Any]) -> dict[str, Any]:
     """One run, ready for JSON. ``evidence``: finding id → its evidence by the contract."""
     return {
-        "profile": {name: value for name, value in profile.items() if name not in ("windows", "telemetry")},
+        "profile": {name: value for name, value in profile.items() if name not in _BULKY},
         "findings": [
             {
                 "id": f.id,

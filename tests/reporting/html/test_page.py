@@ -116,6 +116,13 @@ def test_every_report_is_one_well_formed_page(name: str) -> None:
             assert f"'sha256-{digest}'" in policy
 
 
+def test_a_saved_profile_has_a_page_too(device_run: dict[str, Any]) -> None:
+    bare = {k: v for k, v in device_run["profile"].items() if k not in ("windows", "telemetry", "picture")}
+    read = Read(page.render({**device_run, "profile": {"windows": [], "telemetry": None, **bare}}, nothing))
+    ids = {attrs["id"] for tag, attrs in read.tags if tag == "section"}
+    assert read.whole and {"findings", "idle", "missing"} <= ids and "timeline-section" not in ids
+
+
 def test_hostile_texts_are_texts(tmp_path: Path) -> None:
     source = tmp_path / "m.py"
     source.write_text(f"x = 1\ny = '''{HOSTILE}'''\nz = 2\n")
