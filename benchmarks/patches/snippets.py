@@ -328,3 +328,96 @@ class Generator:
 def run(ids):
     return Generator(lambda x: torch.sin(x.float() * 3.1)).generate(ids, 2)
 """
+
+HALF = """
+import torch
+from torch import nn
+
+class Decoder(nn.Module):
+    def __init__(self, layers):
+        super().__init__()
+        self.layers = layers
+
+    def forward(self, hidden_states: torch.Tensor) -> torch.Tensor:
+        for layer in self.layers:
+            hidden_states = hidden_states * layer
+            if hidden_states.dtype == torch.float16 and not torch.isfinite(hidden_states).all():
+                clamp_value = torch.finfo(hidden_states.dtype).max - 1000
+                hidden_states = torch.clamp(hidden_states, min=-clamp_value, max=clamp_value)
+        return hidden_states
+
+def run(hidden_states):
+    return Decoder([2.0, 300.0, 2000.0])(hidden_states.clone())
+"""
+
+CROPS = """
+import torch
+from torch import nn
+
+class Tower(nn.Module):
+    def crop(self, images: torch.Tensor, sizes: torch.Tensor) -> list:
+        return [image[: int(size[0] / 8), : int(size[1] / 8)] for image, size in zip(images, sizes)]
+
+    def forward(self, hidden_states: torch.Tensor, sizes: torch.Tensor, times: torch.Tensor) -> list:
+        found = []
+        for crop, (t, h, w) in zip(self.crop(hidden_states, sizes), times):
+            found.append(crop.reshape(t, h, w))
+        return found
+
+def run(hidden_states, sizes, times):
+    return Tower()(hidden_states, sizes, times)
+"""
+
+HIT = """
+import torch
+from torch import nn
+
+class Experts(nn.Module):
+    def forward(self, hidden_states: torch.Tensor, picked: torch.Tensor) -> torch.Tensor:
+        out = torch.zeros_like(hidden_states)
+        hit = torch.bincount(picked, minlength=4).nonzero(as_tuple=False)
+        for expert in hit:
+            number = int(expert.item())
+            out = out + hidden_states * number
+        return out
+
+def run(hidden_states, picked):
+    return Experts()(hidden_states, picked)
+"""
+
+WIDTHS = """
+import torch
+from torch import nn
+
+class Attention(nn.Module):
+    def _widest(self, mask: torch.Tensor):
+        counts = mask.long().sum(dim=1)
+        widest = counts.max()
+        positions = torch.arange(widest, device=mask.device)
+        return widest, positions
+
+    def _cut(self, hidden_states: torch.Tensor, widest):
+        left = hidden_states.narrow(1, 0, widest)
+        right = hidden_states.narrow(1, widest, hidden_states.size(1) - widest)
+        if left.shape != (hidden_states.shape[0], widest):
+            raise ValueError(f"not {widest} wide")
+        return left, right
+
+    def forward(self, hidden_states: torch.Tensor, mask: torch.Tensor):
+        widest, positions = self._widest(mask)
+        return self._cut(hidden_states, widest), positions
+
+class Model(nn.Module):
+    def __init__(self, depth: int):
+        super().__init__()
+        self.layers = nn.ModuleList([Attention() for _ in range(depth)])
+
+    def forward(self, hidden_states: torch.Tensor, mask: torch.Tensor):
+        found = []
+        for layer in self.layers:
+            found.append(layer(hidden_states, mask))
+        return found
+
+def run(hidden_states, mask):
+    return Model(2)(hidden_states, mask)
+"""

@@ -1,7 +1,7 @@
 """A package's own unit tests on modules that `--fix --unsafe-fixes` changed: do the same ones pass as before?
 
     python benchmarks/patches/unit_tests.py TREE PACKAGE [--modules 10] [--tests 20] [--seed 6] [--python PYTHON]
-                                            [--fixed FOLDER]
+                                            [--fixed FOLDER] [--tests-in tests/models]
 
 TREE is an unpacked source tree with ``src/PACKAGE`` and ``tests``. The package is copied and fixed as a whole (or
 ``--fixed`` names one that was: FOLDER/PACKAGE). Every changed file has to compile. A changed module's tests are the
@@ -88,7 +88,7 @@ def run_tests(
             "SAMPLE_FILE": str(watched or ""),
             "OMP_NUM_THREADS": "1",
         }
-        command = [python, "-m", "pytest", "-q", "-p", "sampled", "-p", "no:cacheprovider", "--timeout", "120"]
+        command = [python, "-m", "pytest", "-q", "-p", "sampled", "-p", "no:cacheprovider", "--timeout", "60"]
         command += [f"--junitxml={report}", str(test)]
         subprocess.run(command, cwd=tree, env=env, capture_output=True, timeout=1800)
         if not report.exists():
@@ -119,6 +119,9 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=6)
     parser.add_argument("--python", default=sys.executable)
     parser.add_argument("--fixed", type=Path, help="where a fixed copy of the package lies already")
+    parser.add_argument(
+        "--tests-in", action="append", metavar="FOLDER", help="of the tree; those elsewhere may need a network"
+    )
     parser.add_argument("--only", action="append", metavar="FILE", help="these changed files instead of drawn ones")
     options = parser.parse_args()
     tree = options.tree.resolve()
@@ -141,7 +144,8 @@ def compare(tree: Path, before: Path, after: Path, options: argparse.Namespace) 
     print(f"{len(files)} changed files, {len(wrong)} of them do not compile")
     tests = {
         path: Counter(re.findall(r"\w+", path.read_text(encoding="utf-8")))
-        for path in sorted((tree / "tests").rglob("test_*.py"))
+        for folder in options.tests_in or ["tests"]
+        for path in sorted((tree / folder).rglob("test_*.py"))
     }
     pairs = {name: test for name in files if (test := tests_of(before / name, tests)) is not None}
     chosen: Sequence[str] = options.only or sorted(

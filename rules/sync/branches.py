@@ -24,7 +24,7 @@ _TOTAL = frozenset({
     "log", "log1p", "log_softmax", "masked_fill", "maximum", "mean", "minimum", "mul", "nan_to_num", "neg", "norm",
     "pow", "reciprocal", "relu", "round", "rsqrt", "sigmoid", "silu", "sin", "softmax", "sqrt", "square", "std", "sub",
     "sum", "tanh", "to", "type", "type_as", "unsqueeze", "var", "vector_norm", "where", "zeros_like", "ones_like",
-    "full_like",
+    "full_like", "finfo", "iinfo",
 })  # fmt: skip
 
 
@@ -42,7 +42,7 @@ def without_branch(node: ast.expr, definition: Definition) -> Fix | None:
         return stopped
     if isinstance(branch.test, ast.UnaryOp) and isinstance(branch.test.op, ast.Not) and branch.test.operand is node:
         return _select(branch, node, definition)
-    if isinstance(branch.test, ast.BoolOp) and branch.test.values[-1] is node:
+    if isinstance(branch.test, ast.BoolOp) and node in (branch.test.values[-1], _denied(branch.test.values[-1])):
         return _select(branch, node, definition)
     if branch.test is not node:
         return None
@@ -53,6 +53,11 @@ def without_branch(node: ast.expr, definition: Definition) -> Fix | None:
         or _select(branch, node, definition)
         or _select_either(branch, definition)
     )
+
+
+def _denied(node: ast.expr) -> ast.expr | None:
+    """What a ``not`` denies."""
+    return node.operand if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not) else None
 
 
 def stop_check(branch: ast.If, definition: Definition) -> Fix | None:
@@ -250,10 +255,12 @@ def _select(branch: ast.If, test: ast.expr, definition: Definition) -> Fix | Non
         if chosen is not None:
             return None
         chosen = statement
-    if chosen is None or names_in(test) & bound:
+    if chosen is None:
         return None
     target = chosen.targets[0]
     assert isinstance(target, ast.Name)
+    if names_in(test) & (bound - {target.id} if chosen is branch.body[-1] else bound):
+        return None  # the test would see what the branch has bound before it
     if version(target.id, branch, view).place == "start" and target.id not in _parameters(view):
         return None
     if not _tensor(chosen.value, view) or not view.value(target).is_tensor:
@@ -262,7 +269,8 @@ def _select(branch: ast.If, test: ast.expr, definition: Definition) -> Fix | Non
         return None
     where = definition.torch_name("torch.where")
     one, other = definition.text(chosen.value), target.id
-    if isinstance(branch.test, ast.UnaryOp):
+    last_part = branch.test.values[-1] if isinstance(branch.test, ast.BoolOp) else branch.test
+    if isinstance(last_part, ast.UnaryOp):
         one, other = other, one
     selected = definition.replace(chosen.value, f"{where}({definition.text(test)}, {one}, {other})")
     if not flags:

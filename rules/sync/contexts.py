@@ -18,6 +18,7 @@ SIZED_METHODS = frozenset({
 })  # fmt: skip
 
 _EXACT = (ast.Add, ast.Sub, ast.Mult, ast.FloorDiv, ast.Mod)  # whole numbers give the same on either side
+_IDENTITY = (ast.Is, ast.IsNot, ast.In, ast.NotIn)
 _NUMBERS = frozenset({"range", "int", "float", "bool"})
 
 
@@ -39,10 +40,11 @@ def takes_number(view: FunctionView, node: ast.expr, depth: int = 2) -> bool:
     from a number (methods, indexing of tensors, formatting, other calls) answers False.
     """
     child: ast.AST = node
-    compared = packed = logical = False
+    compared = packed = logical = divided = False
     for parent in ancestors(view, node):
         if isinstance(parent, ast.BinOp):
-            if compared or packed or not isinstance(parent.op, _EXACT):
+            divided = divided or isinstance(parent.op, ast.Div)
+            if compared or packed or not isinstance(parent.op, (*_EXACT, ast.Div)):
                 return False
         elif isinstance(parent, ast.UnaryOp):
             if isinstance(parent.op, ast.Not):
@@ -50,9 +52,18 @@ def takes_number(view: FunctionView, node: ast.expr, depth: int = 2) -> bool:
             if isinstance(parent.op, ast.Invert):
                 return False
         elif isinstance(parent, ast.Slice):
-            return True
+            return not divided
+        elif isinstance(parent, ast.FormattedValue):
+            return any(isinstance(outer, ast.Raise | ast.Assert) for outer in ancestors(view, parent))
         elif isinstance(parent, ast.Compare):
-            if compared or packed or any(isinstance(op, ast.Is | ast.IsNot | ast.In | ast.NotIn) for op in parent.ops):
+            if packed and all(isinstance(op, ast.Eq | ast.NotEq) for op in parent.ops):
+                return True  # of shapes: a tuple or a list with it
+            if (
+                compared
+                or packed
+                or divided
+                or any(isinstance(op, ast.Is | ast.IsNot | ast.In | ast.NotIn) for op in parent.ops)
+            ):
                 return False
             compared = True
         elif isinstance(parent, ast.If | ast.While | ast.IfExp):
@@ -67,11 +78,12 @@ def takes_number(view: FunctionView, node: ast.expr, depth: int = 2) -> bool:
             if parent.arg not in ("size", "end", "start", "step", "steps"):
                 return False
         elif isinstance(parent, ast.Call):
-            return not logical and _call_takes_number(view, parent, child, packed)
+            converts = isinstance(parent.func, ast.Name) and parent.func.id == "int"
+            return not logical and (converts or not divided) and _call_takes_number(view, parent, child, packed)
         elif isinstance(parent, ast.Subscript):
             return child is parent.slice and view.value(parent.value).kind is Kind.SEQUENCE and not packed
         elif isinstance(parent, ast.Assign):
-            return not (packed or logical) and depth > 0 and _name_takes_number(view, parent, depth - 1)
+            return not (packed or logical or divided) and depth > 0 and _name_takes_number(view, parent, depth - 1)
         else:
             return False
         child = parent
@@ -84,7 +96,10 @@ def _call_takes_number(view: FunctionView, call: ast.Call, child: ast.AST, packe
     name = callee(call)
     if isinstance(call.func, ast.Name) and name in _NUMBERS and not view.assignments(name):
         return not packed
-    if (view.qualified(call.func) or "") in SIZED:
+    dotted = view.qualified(call.func) or ""
+    if dotted == "torch.nn.functional.interpolate":
+        return isinstance(child, ast.keyword) and child.arg == "size"
+    if dotted in SIZED:
         return child is not call.args[-1] if name == "full" and call.args else True
     if isinstance(call.func, ast.Attribute) and name in SIZED_METHODS:
         return view.value(call.func.value).is_tensor

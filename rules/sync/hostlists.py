@@ -10,22 +10,23 @@ import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from awp_lint.detector.finding import Edit, Effect, Fix, Safety
-from awp_lint.detector.semantics.values import Device, DTypeClass
+from awp_lint.detector.finding import Edit, Fix, Safety
+from awp_lint.detector.semantics.values import Device
 from awp_lint.detector.semantics.view import FunctionView
 from awp_lint.rules.common import ancestors, maybe_device, names_in, short
-from awp_lint.rules.doubts import default_none, mixed, optional_names
+from awp_lint.rules.doubts import default_none, optional_names
 from awp_lint.rules.edits import base_name, fresh_name, insert_before, pure_chain
 from awp_lint.rules.flow import after, version
 from awp_lint.rules.nodemap import Definition
-from awp_lint.rules.sync.contexts import guarded, number_use, read_of, takes_number
+from awp_lint.rules.sync.contexts import guarded, number_use, read_of
+from awp_lint.rules.sync.scalars import number_effects, scalar
 
 _Loop = ast.For | ast.AsyncFor | ast.While | ast.comprehension
 
 
 def one_read(node: ast.expr, definition: Definition) -> Fix | None:
     """The fix that reads once what ``node`` (a read, a bound or a test on a hot path) takes element by element."""
-    return _loop_elements(node, definition) or _indexed(node, definition) or _scalar(node, definition)
+    return _loop_elements(node, definition) or _indexed(node, definition) or scalar(node, definition)
 
 
 # a loop over the tensor --------------------------------------------------------------------------------------------
@@ -49,22 +50,69 @@ def _loop_elements(node: ast.expr, definition: Definition) -> Fix | None:
         if isinstance(loop, ast.comprehension) and loop.is_async:
             continue
         for target, source in _pairs(loop.target, loop.iter):
-            if target.id in wanted and maybe_device(view.value(source)):
-                return _element_fix(_Element(loop, target, source), definition)
-        if isinstance(loop.target, ast.Tuple) and wanted & {getattr(part, "id", "") for part in loop.target.elts}:
-            return _rows_fix(loop, definition)
+            if isinstance(target, ast.Name):
+                if target.id in wanted and maybe_device(view.value(source)):
+                    found = _Element(loop, target, source)
+                    return _element_fix(found, definition) or _row_fix(found, definition)
+            elif wanted & {getattr(part, "id", "") for part in target.elts}:
+                return _rows_fix(loop, target, source, definition)
     return None
 
 
-def _rows_fix(loop: ast.For | ast.comprehension, definition: Definition) -> Fix | None:
+def _row_fix(found: _Element, definition: Definition) -> Fix | None:
+    """A loop variable that is a row of which everybody takes numbers by index, or a row of a single number."""
+    view, loop, name = definition.view, found.loop, found.target.id
+    value = view.value(found.source)
+    uses = view.uses(name)
+    if not value.is_tensor or value.rank not in (None, 2) or _written(found.source, loop, view):
+        return None
+    if any(view.parent(use) is None or not _inside(use, loop, view) for use in uses) or len(view.assignments(name)) > 1:
+        return None
+    edits: list[Edit] = []
+    single = value.rank == 2 and all(read_of(view, use) is not None and _asks_item(use, view) for use in uses)
+    for use in uses:
+        element = view.parent(use)
+        if single:
+            read = read_of(view, use)
+            assert read is not None
+            edits.append(definition.replace(read, name))
+        elif isinstance(element, ast.Subscript) and element.value is use and _number_index(element.slice, view):
+            if not number_use(view, element):
+                return None
+            read = read_of(view, element)
+            if read is not None:
+                edits.append(definition.replace(read, definition.text(element)))
+        else:
+            return None
+    if not uses:
+        return None
+    code = _listed(found.source, definition)
+    if single:
+        code = f"{code.removesuffix('.tolist()')}.flatten().tolist()"
+    return Fix(
+        title=f"read `{short(found.source, 40)}` with one `.tolist()` before the loop",
+        safety=Safety.UNSAFE,
+        edits=(definition.replace(found.source, code), *edits),
+        effects=number_effects(value.dtype),
+        requires=() if value.rank == 2 else (f"`{short(found.source, 40)}` has two dimensions",),
+    )
+
+
+def _asks_item(use: ast.expr, view: FunctionView) -> bool:
+    attribute = view.parent(use)
+    return isinstance(attribute, ast.Attribute) and attribute.attr == "item"
+
+
+def _rows_fix(
+    loop: ast.For | ast.comprehension, target: ast.Tuple, source: ast.expr, definition: Definition
+) -> Fix | None:
     """``for t, h, w in grid`` where all of them are numbers to everybody: go over the rows of ``grid.tolist()``."""
-    view, source = definition.view, loop.iter
+    view = definition.view
     value = view.value(source)
-    assert isinstance(loop.target, ast.Tuple)
     if not value.is_tensor or value.device is Device.HOST or value.rank not in (None, 2):
         return None
     edits = [definition.replace(source, _listed(source, definition))]
-    for part in loop.target.elts:
+    for part in target.elts:
         if not isinstance(part, ast.Name):
             return None
         inside = [use for use in view.uses(part.id) if _inside(use, loop, view)]
@@ -83,13 +131,13 @@ def _rows_fix(loop: ast.For | ast.comprehension, definition: Definition) -> Fix 
         title=f"read `{short(source, 40)}` with one `.tolist()` before the loop",
         safety=Safety.UNSAFE,
         edits=tuple(edits),
-        effects=_effects(value.dtype),
+        effects=number_effects(value.dtype),
         requires=() if value.rank == 2 else (f"`{short(source, 40)}` has two dimensions",),
     )
 
 
-def _pairs(target: ast.expr, iterated: ast.expr) -> Iterator[tuple[ast.Name, ast.expr]]:
-    """Loop variables with what each goes over, ``enumerate`` and ``zip`` taken apart."""
+def _pairs(target: ast.expr, iterated: ast.expr) -> Iterator[tuple[ast.Name | ast.Tuple, ast.expr]]:
+    """Loop variables, and tuples of them, with what each goes over, ``enumerate`` and ``zip`` taken apart."""
     if isinstance(iterated, ast.Call) and isinstance(iterated.func, ast.Name) and iterated.args:
         parts = target.elts if isinstance(target, ast.Tuple) else ()
         if any(isinstance(part, ast.Starred) for part in (*parts, *iterated.args)):
@@ -101,7 +149,7 @@ def _pairs(target: ast.expr, iterated: ast.expr) -> Iterator[tuple[ast.Name, ast
             for part, argument in zip(parts, iterated.args, strict=True):
                 yield from _pairs(part, argument)
             return
-    if isinstance(target, ast.Name):
+    if isinstance(target, ast.Name | ast.Tuple):
         yield target, iterated
 
 
@@ -142,7 +190,7 @@ def _element_fix(found: _Element, definition: Definition) -> Fix | None:
         title=f"read `{short(source, 40)}` with one `.tolist()` before the loop",
         safety=Safety.UNSAFE,
         edits=tuple(edits),
-        effects=_effects(value.dtype),
+        effects=number_effects(value.dtype),
         requires=() if value.rank == 1 else (f"`{short(source, 40)}` has one dimension",),
     )
 
@@ -232,7 +280,7 @@ def _indexed_fix(element: ast.Subscript, definition: Definition) -> Fix | None:
         title=f"read `{short(element.value, 40)}` once with `.tolist()`",
         safety=Safety.UNSAFE,
         edits=(inserted, *edits),
-        effects=_effects(value.dtype),
+        effects=number_effects(value.dtype),
         requires=() if value.rank == 1 else (f"`{short(element.value, 40)}` has one dimension and is short",),
     )
 
@@ -300,58 +348,7 @@ def _may_write(part: ast.AST, root: str) -> bool:
     return target is not None and root == _root(target)
 
 
-# one scalar, asked for again and again ---------------------------------------------------------------------------
-
-
-def _scalar(node: ast.expr, definition: Definition, depth: int = 2) -> Fix | None:
-    """A 0-d tensor in a local name whose every use is a number: read it where it is assigned."""
-    view = definition.view
-    for part in ast.walk(node):
-        if not (isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load)):
-            continue
-        value = view.value(part)
-        if not value.is_tensor or value.rank not in (None, 0) or value.device is Device.HOST:
-            continue
-        uses = view.uses(part.id)
-        if any(view.parent(use) is None or not takes_number(view, use) for use in uses):
-            continue
-        bound = view.assignments(part.id)
-        if len(bound) != 1:
-            continue
-        statement = bound[0]
-        if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
-            continue
-        if not isinstance(statement.targets[0], ast.Name):
-            continue
-        loops = view.loops(statement)
-        if len(uses) < 2 and list(view.loops(part)) == list(loops):
-            continue  # one wait either way
-        made = view.value(statement.value)
-        if not made.is_tensor or made.rank not in (None, 0) or mixed(statement.value, view):
-            continue
-        parts = [p for p in ast.walk(statement.value) if isinstance(p, ast.Name) and p.id != part.id]
-        if depth > 0 and any(_scalar(name, definition, depth - 1) for name in parts):
-            continue  # that one first: its value may be a number then
-        code = definition.text(statement.value)
-        atom = isinstance(statement.value, ast.Name | ast.Attribute | ast.Call | ast.Subscript)
-        new = f"{code}.item()" if atom else f"({code}).item()"
-        return Fix(
-            title=f"read `{part.id}` once, where it is computed",
-            safety=Safety.UNSAFE,
-            edits=(definition.replace(statement.value, new),),
-            effects=_effects(value.dtype),
-            requires=() if made.rank == 0 else (f"`{short(statement.value, 40)}` has one element",),
-        )
-    return None
-
-
 # shared --------------------------------------------------------------------------------------------
-
-
-def _effects(dtype: DTypeClass) -> tuple[Effect, ...]:
-    """Whole numbers are the same on the host; floats are compared as doubles there."""
-    whole = dtype in (DTypeClass.INT, DTypeClass.BOOL)
-    return (Effect.TIMING,) if whole else (Effect.TIMING, Effect.NUMERICS)
 
 
 def _listed(source: ast.expr, definition: Definition) -> str:

@@ -14,6 +14,6 @@ class Decoder(nn.Module):
             hidden_states = layer(hidden_states)
 
             hidden_states = torch.where((attention_mask == 0).any(), hidden_states * attention_mask.unsqueeze(-1), hidden_states)
-            if not torch.isfinite(hidden_states).all():
-                hidden_states = torch.nan_to_num(hidden_states)
+
+            hidden_states = torch.where(torch.isfinite(hidden_states).all(), hidden_states, torch.nan_to_num(hidden_states))
         return hidden_states
