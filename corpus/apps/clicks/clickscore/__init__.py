@@ -1,0 +1,1 @@
+"""A click predictor: sparse and dense features of requests, one score for each candidate, in large batches."""

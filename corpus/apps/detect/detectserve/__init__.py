@@ -1,0 +1,1 @@
+"""Instance segmentation in small: a convolutional detector, non-maximum suppression, masks."""

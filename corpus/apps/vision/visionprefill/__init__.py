@@ -1,0 +1,1 @@
+"""A vision-language model that answers questions on pictures by one forward pass over picture and prompt."""
