@@ -155,8 +155,7 @@ def test_a_function_that_nobody_can_notice_links_nothing(project: Path, monkeypa
     text = model.read_text()
     edits = [
         text + ALONE,
-        text.replace("class Model", ALONE + "class Model"),
-        text,
+        text.replace("class Model", ALONE.replace("spare", "between") + "class Model"),
         ALONE.replace("spare", "unheard") + text,
     ]
     expected = []
