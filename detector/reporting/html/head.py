@@ -140,5 +140,5 @@ def whole(profile: Data) -> list[dict[str, Any]]:
         if share > 0.001:
             parts.append({**row, "share": share})
     for part in parts:
-        part["fits"] = 140 * part["share"] >= len(part["words"]) + len(part["ms"]) + 2  # letters over the page's width
+        part["fits"] = 140 * part["share"] >= len(part["words"])  # letters over the page's width
     return parts
