@@ -38,10 +38,28 @@ class Repository:
 
     def __init__(self, folder: str) -> None:
         self.root = folder
+        self._environment = {**os.environ, **_QUIET}
         top = self._answer("rev-parse", "--show-toplevel")
         if top is None:
             raise GitError(f"{folder}: {self._why_none()}")
         self.root = top
+        self._environment |= self._without_filters()
+
+    def _without_filters(self) -> dict[str, str]:
+        """Settings that take the programs away which an attribute file and the repository's settings would start.
+
+        A diff to the working tree starts them otherwise. They go by the environment, where any name can be written.
+        """
+        names = self._process(
+            "config", "--null", "--name-only", "--get-regexp", r"^filter\..*\.(clean|process|required)$"
+        )
+        number = int(os.environ.get("GIT_CONFIG_COUNT") or 0)
+        made: dict[str, str] = {}
+        for name in sorted({_text(name) for name in names.stdout.split(b"\0") if name}):
+            made[f"GIT_CONFIG_KEY_{number}"] = name
+            made[f"GIT_CONFIG_VALUE_{number}"] = "false" if name.endswith(".required") else ""
+            number += 1
+        return {**made, "GIT_CONFIG_COUNT": str(number)} if made else {}
 
     def commit(self, name: str) -> str | None:
         """The full hash of the commit that a name stands for, or None."""
@@ -127,7 +145,7 @@ class Repository:
             return
         command = ["git", *_SAFE, "cat-file", "--batch"]
         with subprocess.Popen(
-            command, cwd=self.root, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={**os.environ, **_QUIET}
+            command, cwd=self.root, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=self._environment
         ) as process:
             assert process.stdin is not None and process.stdout is not None
             for name in names:
@@ -148,7 +166,7 @@ class Repository:
                 cwd=self.root,
                 capture_output=True,
                 stdin=subprocess.DEVNULL,
-                env={**os.environ, **_QUIET},
+                env=self._environment,
                 timeout=_TIMEOUT,
                 check=False,
             )

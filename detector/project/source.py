@@ -27,6 +27,10 @@ class SourceError(Exception):
         self.line = line
 
 
+# Codecs for names of hosts and for nothing at all; long texts take them hours.
+_NO_SOURCE = frozenset(("idna", "punycode", "undefined"))
+
+
 @dataclass(frozen=True)
 class Source:
     """The decoded text of a file, without its byte order mark, line endings untouched."""
@@ -52,12 +56,16 @@ class Source:
         body = raw[len(codecs.BOM_UTF8) :] if bom else raw
         plain = "utf-8" if encoding == "utf-8-sig" else encoding
         try:
+            if plain in _NO_SOURCE:
+                raise LookupError(plain)
             text = body.decode(plain)
         except UnicodeDecodeError as error:
             line = body.count(b"\n", 0, error.start) + 1
             raise SourceError(
                 f"not {plain}: byte {body[error.start]:#04x}; save as UTF-8 or declare it", line
             ) from None
+        except (LookupError, ValueError):  # codecs of bytes, such as rot13
+            raise SourceError(f"{plain} is no encoding of source code") from None
         return cls(path=path, text=text, encoding=plain, bom=bom, raw=raw)
 
     def encode(self, text: str) -> bytes:

@@ -134,11 +134,12 @@ def _brief(schema: Any) -> Any:
 
 @dataclass
 class LocalLlm:
-    """The running server. ``served``: what it worked on, in order."""
+    """The running server. ``asked``: requests that came in; ``served``: what it worked on, in order."""
 
     url: str
     schemas: str = "held"
     most: int | None = None  # tokens of an answer, whatever was asked for
+    asked: int = 0
     served: list[Served] = field(default_factory=list)
 
 
@@ -156,6 +157,7 @@ def local_llm(context: int = CONTEXT) -> Iterator[LocalLlm]:
 
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            state.asked += 1
             if body["model"] != NAME:
                 self._send(404, {"error": {"message": f"no model {body['model']}"}})
                 return

@@ -178,11 +178,11 @@ def test_an_answer_that_takes_too_long_is_given_up(endpoint: Endpoint, project: 
 def test_an_interruption_keeps_the_findings(endpoint: Endpoint, project: Path) -> None:
     if endpoint.local is None:
         pytest.skip("the server is yours")
-    command = [sys.executable, "-m", "awp_lint", *line(endpoint, "--no-cache")]
+    command, before = [sys.executable, "-m", "awp_lint", *line(endpoint, "--no-cache")], endpoint.local.asked
     child = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     try:
         deadline = time.monotonic() + 120
-        while not endpoint.local.served and child.poll() is None and time.monotonic() < deadline:
+        while endpoint.local.asked == before and child.poll() is None and time.monotonic() < deadline:
             time.sleep(0.05)
         time.sleep(0.3)
         child.send_signal(signal.SIGINT)
