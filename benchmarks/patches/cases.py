@@ -176,6 +176,8 @@ SYNC = (
          "\ndef run(x, grid):\n    return Tower()(x, grid.to(x.device))\n", PLAIN),
     Case("AWP104", "bounds", "AWP104/bad_lengths.py", lambda t: [(t, t(2, 5, 4), t.mask(2, 5).long(), t.layers())],
          "\ndef run(t, x, mask, layers):\n    mask[:1] = 1\n    return Video(layers)(x, mask)\n"),
+    Case("AWP104", "trimmed", s.TRIM, lambda t: [(t.ids(3, 4, 5),)], kinds=("plain", "strided", "empty"),
+         has="(row == pad).sum().item()"),
     Case("AWP104", "widths", s.WIDTHS, lambda t: [(t(3, 5), t.mask(3, 5))], has="widest = int(widest)"),
     Case("AWP105", "index", s.INDEX, lambda t: [(torch.tensor([9.0, 5.0, 5.0, 1.0]),)], kinds=PLAIN,
          has=".cpu().nonzero()"),
@@ -219,6 +221,10 @@ def run(device):
     def model(batch):
         return batch.sin()
     return embed(model, Numbers()), score(model, Numbers()), features(model, Numbers())
+""", PLAIN, dtypes=_ONE),
+    Case("AWP301", "compiled chain", "AWP301/bad_chains.py", lambda t: [(t, t(2, 5, 8), t(2, 5, 8))], """
+def run(t, x, residual):
+    return t.place(Gated(8))(x, residual)
 """, PLAIN, dtypes=_ONE),
     Case("AWP302", "layer norms", "AWP302/bad_layer_norms.py", lambda t: [(t, t(2, 5, 8))], """
 def run(t, x):

@@ -421,3 +421,24 @@ class Model(nn.Module):
 def run(hidden_states, mask):
     return Model(2)(hidden_states, mask)
 """
+
+TRIM = """
+import torch
+
+class Generator:
+    @torch.no_grad()
+    def generate(self, rows: torch.Tensor, pad: int, eos: int):
+        rows = rows.to("cuda")
+        found = []
+        for row in rows:
+            padding = (row == pad).sum()
+            if pad == eos:
+                padding -= 1
+            if padding > 0:
+                row = row[:-padding]
+            found.append(row)
+        return found
+
+def run(rows):
+    return Generator().generate(rows, 1, 1), Generator().generate(rows, 1, 2)
+"""

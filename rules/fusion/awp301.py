@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from awp_lint.detector.finding import Confidence, Event, MarkKind, RootCause
+from awp_lint.detector.finding import Confidence, Event, Fix, MarkKind, RootCause
 from awp_lint.detector.semantics.view import FileView, FunctionView, Level
 from awp_lint.rules.base import Candidate, Rule
 from awp_lint.rules.common import frequency_reason, judge, lower, often, reasons, short
@@ -15,6 +16,9 @@ from awp_lint.rules.fusion.chains import Chain, chains, may_be_elementwise
 from awp_lint.rules.fusion.context import place, replaced_class
 from awp_lint.rules.fusion.norms import norm
 from awp_lint.rules.fusion.residual import residual_norms
+
+if TYPE_CHECKING:
+    from awp_lint.rules.nodemap import Definition
 
 _BOOKKEEPING = re.compile(r"len(gth)?s?(_|$)|padding|position|bucket|index|indices|_mask|shape|offset|metadata")
 _LEAST = 7  # launches: fewer save less than a compiled region costs to enter
@@ -53,9 +57,11 @@ class PointwiseChain(Rule):
           positions: shown at low confidence.
         """
     safety = """
-        No automatic rewrite: put the chain into a function of its own and decorate it with `@torch.compile`, or use a
-        fused call where there is one (AWP302, AWP303). The last bits may change.
+        Unsafe (numerics) where the function does nothing else: it is decorated with `@torch.compile(dynamic=True)`,
+        which compiles at the first call and for every new type. Otherwise a recommendation: put the chain into a
+        function of its own and decorate that, or use a fused call where there is one (AWP302, AWP303).
         """
+    tolerance = 16
     references = (
         "https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html#fuse-operations",
         "https://docs.pytorch.org/tutorials/intermediate/torch_compile_tutorial.html",
@@ -146,8 +152,14 @@ class PointwiseChain(Rule):
             frequency=frequency,
             why=(*reasons(value, first), *frequency_reason(frequency)),
             mark=MarkKind.FUNCTION if whole else None,
+            data=True,
             covers=tuple(longest.operations),
         )
+
+    def rewrite(self, candidate: Candidate, definition: Definition) -> Fix | None:
+        from awp_lint.rules.fusion.compiling import compiled
+
+        return compiled(definition) if candidate.data is True else None
 
 
 def _residuals(view: FunctionView) -> Iterator[Candidate]:

@@ -111,6 +111,11 @@ def _collect(node: ast.expr, view: FunctionView, found: list[ast.expr]) -> bool:
     return isinstance(node, ast.Name | ast.Attribute | ast.Constant)
 
 
+def elementwise_only(statement: ast.stmt, view: FunctionView) -> bool:
+    """Whether a statement computes by elementwise operations, views and sizes, and does nothing else."""
+    return _operations(statement, view) is not None
+
+
 def may_be_elementwise(call: ast.AST) -> bool:
     """Whether a call is, by its name, an elementwise operation."""
     return isinstance(call, ast.Call) and callee(call).rstrip("_") in _ELEMENTWISE

@@ -39,7 +39,7 @@ def scalar(node: ast.expr, definition: Definition, depth: int = 2) -> Fix | None
         bound = view.assignments(part.id)
         if not bound and not handed and len(uses) > 1 and value.rank == 0:
             return _parameter_fix(part.id, uses, definition)
-        if len(bound) != 1:
+        if not bound or not all(_counts(more) for more in bound[1:]):
             continue
         statement = bound[0]
         if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
@@ -69,6 +69,16 @@ def scalar(node: ast.expr, definition: Definition, depth: int = 2) -> Fix | None
             ),
         )
     return None
+
+
+def _counts(statement: ast.stmt) -> bool:
+    """``n -= 1``: goes on with a number as with a tensor."""
+    return (
+        isinstance(statement, ast.AugAssign)
+        and isinstance(statement.op, ast.Add | ast.Sub | ast.Mult)
+        and isinstance(statement.value, ast.Constant)
+        and type(statement.value.value) is int
+    )
 
 
 def _returned(use: ast.expr, view: FunctionView) -> bool:
