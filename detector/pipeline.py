@@ -14,6 +14,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 from awp_lint.detector.config import Settings
 from awp_lint.detector.configs import config_outcomes
@@ -66,6 +67,14 @@ def _own_garbage() -> Iterator[None]:
         gc.unfreeze()
         if enabled:
             gc.enable()
+
+
+def _size(task: tuple[ReadFile, Any]) -> int:
+    return task[0].size
+
+
+def _folder(task: tuple[ReadFile, Any]) -> str:
+    return task[0].found.path.rpartition("/")[0]
 
 
 class _Counter:
@@ -155,7 +164,7 @@ class _Run:
         tasks = [(self.files[index], index in scope) for index in missing]
         made: Made
         for position, made in each(
-            facts_of, tasks, self.settings.jobs, prepare_facts, (self.settings,), lambda task: task[0].size
+            facts_of, tasks, self.settings.jobs, prepare_facts, (self.settings,), _size, _folder
         ):
             index = missing[position]
             found[index] = made.brief
@@ -232,7 +241,7 @@ class _Run:
                 earlier = Earlier(known[keys[index]], noted) if noted is not None and keys[index] in known else None
                 tasks.append((self.files[index], earlier))
             for position, (data, noted) in each(
-                outcome_of, tasks, self.settings.jobs, prepare_rules, (world,), lambda task: task[0].size
+                outcome_of, tasks, self.settings.jobs, prepare_rules, (world,), _size, _folder
             ):
                 index = todo[position]
                 outcomes[index] = loads(data)

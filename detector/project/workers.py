@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 import multiprocessing
 import os
 import sys
@@ -32,10 +33,12 @@ def each(
     prepare: Callable[..., None],
     state: tuple[object, ...],
     size: Callable[[T], int],
+    group: Callable[[T], str],
 ) -> Iterator[tuple[int, R]]:
     """Pairs (index, result) of every item, as they come. ``prepare(*state)`` runs first in each process.
 
-    On Linux workers are forked, so that ``state`` is shared and not copied.
+    Items of one ``group`` go to the same process where that leaves the work even: they ask for the same things. On
+    Linux workers are forked, so that ``state`` is shared and not copied.
     """
     jobs = min(jobs_or_cores(jobs), max(1, len(items) // _ALONE))
     if jobs <= 1:
@@ -44,7 +47,7 @@ def each(
             yield index, function(item)
         return
     context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
-    chunks = _chunks(items, jobs * _CHUNKS_A_WORKER, size)
+    chunks = _chunks(items, jobs * _CHUNKS_A_WORKER, size, group)
     if sys.platform == "linux":
         _forked.update(prepare=prepare, state=state, function=function)
         arguments: tuple[object, ...] = ()
@@ -77,10 +80,20 @@ def _run(items: list[tuple[int, Any]]) -> list[tuple[int, Any]]:
     return [(index, _function[0](item)) for index, item in items]
 
 
-def _chunks(items: Sequence[T], count: int, size: Callable[[T], int]) -> list[list[int]]:
-    """Indexes in chunks of about equal size, the largest items first."""
-    order = sorted(range(len(items)), key=lambda index: (-size(items[index]), index))
-    chunks: list[list[int]] = [[] for _ in range(max(1, min(count, len(items))))]
-    for position, index in enumerate(order):
-        chunks[position % len(chunks)].append(index)
-    return [chunk for chunk in chunks if chunk]
+def _chunks(items: Sequence[T], count: int, size: Callable[[T], int], group: Callable[[T], str]) -> list[list[int]]:
+    """Indexes in chunks of about equal size, the largest chunk first. A group that is too large for one is cut."""
+    sizes = [size(item) for item in items]
+    most = sum(sizes) / max(1, count)
+    pieces: dict[tuple[str, int], list[int]] = {}
+    filled: dict[str, float] = {}
+    for index, item in enumerate(items):
+        name = group(item)
+        before = filled.get(name, 0)
+        pieces.setdefault((name, int(before // most) if most else 0), []).append(index)
+        filled[name] = before + sizes[index]
+    weighed = sorted(((sum(sizes[i] for i in piece), piece) for piece in pieces.values()), key=lambda one: -one[0])
+    chunks: list[tuple[int, int, list[int]]] = [(0, number, []) for number in range(max(1, min(count, len(weighed))))]
+    for weight, piece in weighed:
+        least, number, chunk = heapq.heappop(chunks)
+        heapq.heappush(chunks, (least + weight, number, [*chunk, *piece]))
+    return [chunk for _, _, chunk in sorted(chunks, key=lambda one: (-one[0], one[1])) if chunk]
