@@ -222,6 +222,9 @@ def run(device):
         return batch.sin()
     return embed(model, Numbers()), score(model, Numbers()), features(model, Numbers())
 """, PLAIN, dtypes=_ONE),
+    Case("AWP207", "padded", "AWP207/bad_fixed_length.py", _NONE,
+         "\ndef run():\n    return classify(['ab', 'abcdef']), Reranker('abc').predict('ab', ['c', 'defg'])\n", PLAIN,
+         dtypes=_ONE),
     Case("AWP301", "compiled chain", "AWP301/bad_chains.py", lambda t: [(t, t(2, 5, 8), t(2, 5, 8))], """
 def run(t, x, residual):
     return t.place(Gated(8))(x, residual)

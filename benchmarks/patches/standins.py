@@ -47,8 +47,13 @@ class Tokenizer:
 
     def __call__(self, texts: Any, **options: Any) -> Batch:
         rows = [texts] if isinstance(texts, str) else list(texts)
-        longest = max(map(len, rows))
-        return Batch({"input_ids": torch.tensor([[ord(c) % VOCABULARY for c in row.ljust(longest)] for row in rows])})
+        rows = [" ".join(row) if isinstance(row, list) else row for row in rows]
+        longest = 24 if options.get("padding") == "max_length" else max(map(len, rows))
+        ids = torch.tensor([[ord(c) % VOCABULARY for c in row.ljust(longest)] for row in rows])
+        batch = Batch({"input_ids": ids})
+        if "padding" in options and "truncation" in options:
+            batch["attention_mask"] = torch.tensor([[n < len(row) for n in range(longest)] for row in rows])
+        return batch
 
     def decode(self, ids: Any, **options: Any) -> str:
         return " ".join(str(int(one)) for one in ids)
@@ -110,6 +115,14 @@ class Model(nn.Module):
             past = out.past_key_values if options.get("use_cache", True) else None
             ids = torch.cat([ids, out.logits[:, -1:].argmax(-1)], dim=1)
         return Output(sequences=ids) if options.get("return_dict_in_generate") else ids
+
+
+class Classifier(Model):
+    """Looks at what is no padding."""
+
+    def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor, **options: Any) -> Output:
+        kept = attention_mask[..., None].to(self.head.weight.dtype)
+        return Output(logits=self.head((self.embed(input_ids).tanh() * kept).sum(1) / kept.sum(1)))
 
 
 class Adapter(nn.Module):
@@ -212,6 +225,7 @@ _MODELS = ("AutoModel", "AutoModelForCausalLM", "CLIPModel", "UNet2DConditionMod
 _CONTENTS: dict[str, dict[str, Any]] = {
     "transformers": {
         **dict.fromkeys(_MODELS, Model),
+        "AutoModelForSequenceClassification": Classifier,
         "AutoTokenizer": Tokenizer,
         "AutoConfig": Model,
         "GenerationConfig": Keeps,

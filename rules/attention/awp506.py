@@ -50,7 +50,8 @@ class CatKvCache(Rule):
         """
     safety = """
         A recommendation only: allocate the cache for its largest length and write the new slice
-        (`cache[:, :, position] = key`), or use the library's static cache.
+        (`cache[:, :, position] = key`), or use the library's static cache. No diff
+        of its own: the step-loop patch (AWP401) brings a static cache where it understands the loop.
         """
     references = (
         "https://huggingface.co/docs/transformers/kv_cache",

@@ -52,7 +52,7 @@ class CallPerSample(Rule):
         """
     safety = """
         No automatic rewrite: pad or sort the items into batches and call the model once a batch; the results then come
-        back as one tensor.
+        back as one tensor. No diff, since what pads the items and takes the result apart lies with the callers.
         """
     references = (
         "https://huggingface.co/docs/transformers/main_classes/pipelines#pipeline-batching",

@@ -59,6 +59,7 @@ class BatchAxisLoop(Rule):
         """
     safety = """
         No automatic rewrite: index the batch axis away (`x[:, ...]`), use broadcasting, `torch.vmap`, or pad and mask.
+        No diff, since the body has to be right for all rows at once, which only its author knows.
         """
     references = (
         "https://docs.pytorch.org/docs/stable/generated/torch.vmap.html",

@@ -55,6 +55,7 @@ class RowSamplingLoop(Rule):
     safety = """
         No automatic rewrite: gather the ids of all rows into one index tensor (one pinned copy) and use one
         `scatter_`, `masked_fill_` or `index_put_` over the batch.
+        No diff, since rows may ask for different processors, whose state stays with each request.
         """
     references = (
         "https://docs.pytorch.org/docs/stable/generated/torch.Tensor.scatter_.html",

@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from awp_lint.detector.finding import Confidence, Event, MarkKind, RootCause
+from awp_lint.detector.finding import Confidence, Effect, Event, Fix, MarkKind, RootCause, Safety
 from awp_lint.detector.semantics.values import Kind
 from awp_lint.detector.semantics.view import FileView, FunctionView
 from awp_lint.rules.base import Candidate, Rule
@@ -21,6 +22,9 @@ from awp_lint.rules.common import (
     served_frequency,
     short,
 )
+
+if TYPE_CHECKING:
+    from awp_lint.rules.nodemap import Definition
 
 _METHODS = frozenset({"encode", "encode_plus", "batch_encode_plus", "pad", "__call__"})
 #: Models whose input has a fixed length by design.
@@ -59,9 +63,11 @@ class PaddedBatch(Rule):
           differ: that is left to the profile.
         """
     safety = """
-        A recommendation only: `padding=True` (`"longest"`), with `pad_to_multiple_of=64` where few shapes matter; sort
-        requests by length before they are batched. Results change within rounding where padding is masked.
+        Unsafe (numerics, structure): the literal becomes `"longest"`, which is right where the model masks its padding
+        and nobody counts on the length. Add `pad_to_multiple_of=64` where few shapes matter; sort requests by length
+        before they are batched.
         """
+    tolerance = 16
     references = (
         "https://huggingface.co/docs/transformers/pad_truncation",
         "https://huggingface.co/docs/transformers/main_classes/tokenizer",
@@ -118,4 +124,18 @@ class PaddedBatch(Rule):
             confidence=Confidence.LOW if low else lower(self.confidence, judge(frequency)),
             frequency=frequency,
             why=('`padding="max_length"`', *frequency_reason(frequency)),
+            data=padding,
+        )
+
+    def rewrite(self, candidate: Candidate, definition: Definition) -> Fix | None:
+        assert isinstance(candidate.data, ast.Constant)
+        code = definition.text(candidate.data)
+        if code[1:-1] != "max_length":
+            return None
+        return Fix(
+            title="pad to the longest of the batch",
+            safety=Safety.UNSAFE,
+            edits=(definition.replace(candidate.data, f"{code[0]}longest{code[-1]}"),),
+            effects=(Effect.NUMERICS, Effect.STRUCTURE),
+            requires=("the model masks padding, and nothing counts on the length",),
         )

@@ -46,6 +46,7 @@ class PipelineUnbatched(Rule):
         """
     safety = """
         No automatic rewrite: pass the list and a `batch_size`; the results come back as a list or one array.
+        No diff, since the right batch size is a matter of memory.
         """
     references = (
         "https://huggingface.co/docs/transformers/main_classes/pipelines#pipeline-batching",

@@ -60,6 +60,7 @@ class RedecodePerToken(Rule):
     safety = """
         A recommendation only: decode from the last position at which the text was complete, as streamers do
         (`TextIteratorStreamer`, `tokenizers.decoders.DecodeStream`), or once after the loop.
+        No diff, since it depends on the tokenizer where a text is complete.
         """
     references = (
         "https://huggingface.co/docs/transformers/main/internal/generation_utils#transformers.TextStreamer",

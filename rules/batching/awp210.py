@@ -58,6 +58,7 @@ class TwoPassGuidance(Rule):
     safety = """
         A recommendation only: concatenate inputs and conditions, call once, `chunk(2)` the result. Changes memory, and
         values within rounding.
+        No diff, since both calls' conditions must have one length and the model must not tell its rows apart.
         """
     references = (
         "https://huggingface.co/docs/diffusers/using-diffusers/write_own_pipeline",

@@ -72,7 +72,8 @@ class SplitProjection(Rule):
         """
     safety = """
         No automatic rewrite: weights have to be concatenated at load time (`torch.cat` of the weights, one `Linear`,
-        `split` of its output).
+        `split` of its output). No diff, since checkpoints, adapters, quantisation and tensor parallelism go by the
+        names of the separate layers.
         """
     references = (
         "huggingface/diffusers#9185 fused projections in attention processors",

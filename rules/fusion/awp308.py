@@ -54,6 +54,7 @@ class UnfoldedBatchNorm(Rule):
     safety = """
         No automatic rewrite: call `torch.nn.utils.fusion.fuse_conv_bn_eval(conv, bn)` on the loaded model in `eval`
         mode and replace the batch norm by `nn.Identity()`.
+        No diff, since it has to happen after the weights are loaded and before anything is compiled.
         """
     references = (
         "https://docs.pytorch.org/docs/stable/generated/torch.nn.utils.fusion.fuse_conv_bn_eval.html",

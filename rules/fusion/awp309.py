@@ -65,7 +65,7 @@ class AllocationPerStep(Rule):
         """
     safety = """
         No automatic rewrite: allocate `torch.empty(batch, length, …)` before the loop and write the new part into its
-        slice.
+        slice. No diff, since the largest length and who keeps the old tensor are not to be seen in the loop.
         """
     references = (
         "Lightning-AI/lit-llama#4 an output filled in place against joined, measured",

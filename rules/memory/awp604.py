@@ -53,6 +53,7 @@ class HostRoundTrip(Rule):
         """
     safety = """
         No automatic rewrite: use the torch counterpart of what is done on the host.
+        No diff, since NumPy's types and rounding differ, and other code may hold the array.
         """
     references = (
         "https://docs.pytorch.org/docs/stable/notes/cuda.html#asynchronous-execution",

@@ -59,7 +59,7 @@ class CastInLoop(Rule):
         """
     safety = """
         No automatic rewrite: enter autocast once around the loop, or cast the model once after loading
-        (`model.to(torch.bfloat16)`).
+        (`model.to(torch.bfloat16)`). No diff, since a kept cast goes stale when weights are loaded or trained.
         """
     references = ("https://docs.pytorch.org/docs/stable/amp.html#torch.autocast",)
     bad = """
