@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import math
 import re
 import zlib
 from collections.abc import Iterable, Iterator
@@ -25,6 +26,8 @@ from awp_lint.detector.profiling.timeline import CATEGORIES, Bools, Cat, Ints, T
 _CHUNK = 16 << 20
 _PAD = b" " * 32  # so that a word or a number may be looked at beyond the chunk's end
 _BOUNDARY = re.compile(rb'\{\s*"ph"')
+_LONGEST = 500_000_000  # bytes that are held at once; compressed ones may stand for any number
+_MOST = 1 << 61
 _DECODER = json.JSONDecoder(strict=False)
 
 Words = npt.NDArray[np.uint64]
@@ -68,7 +71,10 @@ def _read(stream: BinaryIO, path: Path) -> Trace:
     if opening is None or not _BOUNDARY.match(text[opening.end() : opening.end() + 256].lstrip()):
         if text.lstrip()[:1] not in (b"{", b"["):
             raise TraceError(f"{path}: not a Kineto trace (no JSON)")
-        return _read_whole(text + stream.read(), path)
+        text += stream.read(_LONGEST)
+        if len(text) > _LONGEST:
+            raise TraceError(f"{path}: more than {_LONGEST // 10**6} MB that are not in Kineto's layout")
+        return _read_whole(text, path)
     base_ns, devices = _header(text[: opening.start()])
     columns = _Columns()
     text = text[opening.end() :]
@@ -77,12 +83,14 @@ def _read(stream: BinaryIO, path: Path) -> Trace:
         if cut:
             columns.add(text[:cut])
         text = text[cut:] + chunk
+        if len(text) > _LONGEST:
+            raise TraceError(f"{path}: an event of more than {_LONGEST // 10**6} MB")
     columns.add(text)
     tail = text[_last_boundary(text) :]
     if re.search(rb"\}\s*\]", tail) is None:
         columns.problems.append("the trace file ends in the middle (it was cut off while being written)")
     if base_ns == 0 and (late := re.search(rb'"baseTimeNanoseconds"\s*:\s*(\d+)', tail)):
-        base_ns = int(late[1])
+        base_ns = _whole(late[1].decode(), 0)
     return columns.trace(base_ns, devices)
 
 
@@ -316,7 +324,7 @@ def _events(text: bytes) -> Iterator[dict[str, object]]:
             continue
         try:
             event, place = _DECODER.raw_decode(decoded, match.start())
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
         if event.get("ph") == "X":
             event["name"] = str(event.get("name", "")).encode("latin-1", "replace").decode("utf-8", "replace")
@@ -349,25 +357,30 @@ def _nanoseconds(micro: object) -> int:
         except ValueError:
             return 0
     if isinstance(micro, int):
-        return micro * 1000
-    if isinstance(micro, float):
+        return _fitting(micro * 1000)
+    if isinstance(micro, float) and math.isfinite(micro):
         whole = int(micro)  # apart: 1.7e18 ns do not fit a double
-        return whole * 1000 + round((micro - whole) * 1000)
+        return _fitting(whole * 1000 + round((micro - whole) * 1000))
     return 0
 
 
 def _whole(value: object, default: int) -> int:
-    if isinstance(value, int | float):
-        return int(value)
-    if isinstance(value, str) and value.lstrip("-").isdigit():
-        return int(value)
+    if isinstance(value, str) and len(value) < 25 and value.isascii() and value.removeprefix("-").isdigit():
+        value = int(value)
+    if isinstance(value, int) or (isinstance(value, float) and math.isfinite(value)):
+        return _fitting(int(value))
     return default
+
+
+def _fitting(value: int) -> int:
+    """A number as it is, 0 where a sum of two of them would not fit the columns: no trace holds such a time."""
+    return value if -_MOST < value < _MOST else 0
 
 
 def _read_whole(text: bytes, path: Path) -> Trace:
     try:
         data = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise TraceError(f"{path}: not a Kineto trace ({error})") from error
     events = data.get("traceEvents") if isinstance(data, dict) else data
     if not isinstance(events, list):
@@ -386,9 +399,9 @@ def _header(text: bytes) -> tuple[int, tuple[dict[str, object], ...]]:
     if found := re.search(rb'"deviceProperties"\s*:\s*', text):
         try:
             value, _ = _DECODER.raw_decode(text.decode("latin-1"), found.end())
-        except ValueError:
+        except (ValueError, RecursionError):
             value = None
-    return (int(base[1]) if base else 0), _devices(value)
+    return (_whole(base[1].decode(), 0) if base else 0), _devices(value)
 
 
 def _devices(value: object) -> tuple[dict[str, object], ...]:

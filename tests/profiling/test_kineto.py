@@ -209,3 +209,40 @@ def test_a_real_trace_of_a_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     copies = {trace.names[i] for i in trace.name[trace.category == Cat.MEMCPY]}
     assert "Memcpy HtoD (Pageable -> Device)" in copies
     assert int(trace.size.max()) == 131072
+
+
+HUGE = ["1e400", "-1e400", "NaN", "9" * 30, "9" * 5000, "-" + "9" * 30, str(2**63), '"--1"', '"' + "9" * 5000 + '"']
+
+
+@pytest.mark.parametrize("number", HUGE)
+@pytest.mark.parametrize("gap", ["\n  ", ""])  # Kineto's layout and another
+def test_numbers_that_no_column_holds_end_nothing(tmp_path: Path, number: str, gap: str) -> None:
+
+    def event(time: str, length: str, args: str) -> str:
+        head = f'{gap}"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7'
+        return "{" + f'{head}, "ts": {time}, "dur": {length}, "args": {{{args}}}' + "}"
+
+    rows = [
+        event("10.5", "3", f'"correlation": {number}'),
+        event(number, number, f'"device": {number}'),
+        event("20.5", "3", ""),
+    ]
+    path = tmp_path / "trace.json"
+    for base in ("0", number):
+        text = f'{{"baseTimeNanoseconds": {base}, "traceEvents": [{gap}' + ",\n".join(rows) + "]}"
+        path.write_text(text)
+        try:
+            found = kineto.load(path)
+        except kineto.TraceError:
+            continue  # what `json` does not read is told
+        assert len(found) >= 1
+
+
+def test_compressed_traces_that_are_bombs_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kineto, "_LONGEST", 50_000_000)
+    path = tmp_path / "trace.json.gz"
+    event = b'{"traceEvents": [{"ph": "X", "name": "' + b"x" * 80_000_000 + b'"}]}'
+    for raw in (b"[" + b" " * 80_000_000 + b"]", event):
+        path.write_bytes(gzip.compress(raw, 1))
+        with pytest.raises(kineto.TraceError, match="MB"):
+            kineto.load(path)
