@@ -88,10 +88,15 @@ def sureness(view: FunctionView, node: ast.AST, frequency: Frequency, *values: V
     return Confidence.LOW if aside or occasional(view, node) else confidence
 
 
-_HOST_FILES = re.compile(r"(^|/)((image|video)_processing|processing|feature_extraction|tokenization)_\w+\.py$")
+_HOST_FILES = re.compile(
+    r"(^|/)((image|video)_processing|processing|feature_extraction|tokenization)_\w+\.py$"
+    r"|(^|/)multimodal/(processing/|inputs\.py$|hasher\.py$|parse\.py$)|(^|/)transformers_utils/processors/"
+)
 _HOST_NAME = re.compile(r"(^|_)(cpu|np|numpy|host)_\w|_(cpu|np|numpy|host)$")
 _VENDORED = re.compile(r"(^|/)(third_party|_?vendor(ed)?|extern(al)?s?)/")
-_RARE = re.compile(r"dummy|rebalanc|warm_?up|_build_plan$")
+_RARE = re.compile(
+    r"dummy|rebalanc|rearrang|warm_?up|_build_plan$|diagnos|visuali[sz]|finali[sz]e_weights|(^|_)capture(_|$)"
+)
 _TRAINING_CLASSES = re.compile(r"(Loss|Matcher|Criterion|Trainer)(\.|$)|Training")
 
 

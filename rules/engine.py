@@ -21,6 +21,7 @@ from awp_lint.rules.nodemap import Definition, Mismatch, first_line
 from awp_lint.rules.normal import digest, normal_form
 from awp_lint.rules.registry import all_rules
 from awp_lint.rules.suppressions import Suppressions
+from awp_lint.rules.worth import weighed
 
 _IDENTIFIERS = re.compile(rb"\w+")
 _APART = bytes(code if _IDENTIFIERS.match(bytes([code])) else 0x20 for code in range(256))
@@ -219,7 +220,7 @@ def _walk(view: FunctionView, file: FileView, dispatch: Dispatch, problems: list
                 continue
             try:
                 for candidate in rule.candidates(node, view, file):
-                    yield _Hit(rule, candidate, view)
+                    yield _Hit(rule, weighed(rule.id, candidate, view), view)
             except Exception as error:  # a fault of ours must not cost the user the other findings
                 broken.add(rule.id)
                 line = getattr(node, "lineno", None)

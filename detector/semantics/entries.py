@@ -136,6 +136,17 @@ def is_cold(function: FunctionFact) -> bool:
     return not _STARTUP.isdisjoint(function.routes) or _COLD_NAME.fullmatch(name) is not None
 
 
+#: What model classes ask about a prompt's images, sounds and positions: in the first step of a request.
+_FIRST_NAME = re.compile(
+    r"get_(image|video|audio|speech)_(features|embeds|embeddings|tokens)|get_placeholder_mask|get_rope_index"
+)
+
+
+def is_first(function: FunctionFact) -> bool:
+    """Whether its name says that the first step of a request alone calls it."""
+    return _FIRST_NAME.fullmatch(function.qualname.rpartition(".")[2]) is not None
+
+
 def is_cached(function: FunctionFact) -> bool:
     """Whether its body runs once for the same arguments."""
     return not _CACHES.isdisjoint(function.routes)

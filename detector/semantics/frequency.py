@@ -63,6 +63,7 @@ class Frequencies:
         self._blocked = [self._does_not_heat(gid) for gid in range(len(self.index.functions))]
         self._cold = [entries.is_cold(f) for f in self.index.functions]
         self._cached = [entries.is_cached(f) for f in self.index.functions]
+        self._first = [entries.is_first(f) for f in self.index.functions]
         self._by_user(entry_points)
         self._propagate(self._contracts())
         self._propagate(self._conventions(uncalled_only=True))
@@ -125,7 +126,7 @@ class Frequencies:
                 called.update(edge.target for edge in edges if edge.target != gid and not edge.guard & GUARD_SKIP)
         found = []
         for gid, function in enumerate(self.index.functions):
-            if self._blocked[gid] or self.reach[gid] is not None or gid in called:
+            if self._blocked[gid] or gid in called or not self._unserved(gid):
                 continue
             file = self.index.function_file[gid]
             module = function.cls >= 0 and self.graph.is_module(self.index.first_class[file] + function.cls)
@@ -134,6 +135,11 @@ class Frequencies:
                 self._enter(gid, entry)
                 found.append(gid)
         return found
+
+    def _unserved(self, gid: int) -> bool:
+        """Whether nothing says more of a function than that a script runs it, outside of loops over its work."""
+        reach = self.reach[gid]
+        return reach is None or (not reach.path and not reach.cold and gid not in self._fixed)
 
     def _enter(self, gid: int, entry: Entry) -> None:
         self.reach[gid] = Reach(entry.path, entry.certainty, entry.cold)
@@ -158,6 +164,7 @@ class Frequencies:
                     found = self._through(reach, edge, target if target < functions else None)
                     if found is None:
                         continue
+                    found = self._without_return(found, target, node)
                     known = following[target][0] if target in following else self.reach[target]
                     if known is None or (found.rank > known.rank and not self._leads_back(target, node)):
                         following[target] = (found, node, edge.call)
@@ -166,6 +173,29 @@ class Frequencies:
                 self.caller[target] = (node, call)
                 self.origin.pop(target, None)
             changed = sorted(following)
+
+    def _without_return(self, found: Reach, target: int, node: int) -> Reach:
+        """A helper of ``generate`` that calls ``self.generate`` for some inputs enters a subclass's anew: no loop of
+        the helper's heats it."""
+        functions = len(self.index.functions)
+        if target >= functions or self.index.functions[target].qualname.rpartition(".")[2] != "generate":
+            return found
+        seen: set[int] = set()
+        current = node
+        while current not in seen and current < functions:
+            seen.add(current)
+            above = self.caller[current]
+            if above is None:
+                return found
+            current = above[0]
+            reach = self.reach[current] if current < len(self.reach) else None
+            if (
+                current < functions
+                and self.index.functions[current].qualname.endswith(".generate")
+                and reach is not None
+            ):
+                return found._replace(path=reach.path)
+        return found
 
     def _leads_back(self, target: int, node: int) -> bool:
         """Whether the calls that reach ``node`` went through ``target``: recursion does not heat."""
@@ -198,7 +228,8 @@ class Frequencies:
                 return Reach((), certainty, cold=True)
         if edge.guard & GUARD_ONCE:
             return Reach((), certainty, cold=True)
-        if edge.guard & GUARD_FIRST and not reach.cold:
+        first = edge.guard & GUARD_FIRST or (target is not None and self._first[target])
+        if first and not reach.cold:
             reach = reach._replace(path=paths.first(reach.path))
         if reach.cold or not edge.loops:
             return reach if certainty is reach.certainty else reach._replace(certainty=certainty)

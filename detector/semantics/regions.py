@@ -50,6 +50,7 @@ _TRAIN_PATH = re.compile(
     r"|(^|/)(trainer_[^/]*|train_[^/]*|[^/]*_trainer)\.py$"
 )
 
+_DEVICES = frozenset(("cuda", "cpu", "mps", "npu", "xpu", "hpu", "xla", "meta", "tpu", "musa", "mlu"))
 _CLOCKS = re.compile(r"perf_counter(_ns)?|monotonic(_ns)?|time|time_ns|process_time|elapsed_time|record|default_timer")
 _DEBUG_WORDS = re.compile(
     r"(^|_)(debug(ging)?|verbose|isenabledfor|assert_enabled|enable_debug|log_stats|dump|trace_\w+)(_|$)"
@@ -237,7 +238,19 @@ def _compare_region(test: ast.Compare, taken: bool) -> Region:
         same = isinstance(test.ops[0], (ast.Eq, ast.Is))
         if eager and same == taken:
             return Region.FALLBACK
-    return Region.NONE
+    return _device_region(left, test.ops[0], right, taken)
+
+
+def _device_region(left: ast.expr, op: ast.cmpop, right: ast.expr, taken: bool) -> Region:
+    """FALLBACK on the branch of ``x.device.type == "cuda"`` for everything else, and on that of other devices."""
+    if _last_name(left) not in ("type", "device_type", "device"):
+        return Region.NONE
+    parts = right.elts if isinstance(right, (ast.Tuple, ast.List, ast.Set)) else [right]
+    names = {part.value for part in parts if isinstance(part, ast.Constant) and isinstance(part.value, str)}
+    if not names or not names <= _DEVICES:
+        return Region.NONE
+    same = isinstance(op, (ast.Eq, ast.Is, ast.In)) == taken
+    return Region.FALLBACK if same is ("cuda" not in names) else Region.NONE
 
 
 def _last_name(node: ast.expr) -> str | None:
@@ -307,7 +320,7 @@ def made_and_left(statement: ast.stmt, body: list[ast.stmt]) -> bool:
 #: Inputs that come with the first step of a request and not again.
 _PROMPT_INPUTS = re.compile(
     r"pixel_values(_\w+)?|(\w+_)?(images|videos|audios|audio_values|audio_features|speech)|input_(features|values)(_\w+)?"
-    r"|(image|video|audio)_(embeds|features|inputs|patches|sizes|grid_thw)"
+    r"|(image|video|audio)_(embeds|features|inputs|patches|sizes|grid_thw|input_ids|latents|outputs|hidden_states|prompt\w*)"
 )
 #: State that is missing in the first step only.
 _STEP_STATE = re.compile(
@@ -325,12 +338,22 @@ def first_step(test: ast.expr, taken: bool) -> bool:
     if not (isinstance(test, ast.Compare) and len(test.ops) == 1):
         return False
     right = test.comparators[0]
-    name = _last_name(test.left)
+    name = _looked_up(test.left) or _last_name(test.left)
     if name is None or not (isinstance(right, ast.Constant) and right.value is None):
         return False
     if isinstance(test.ops[0], ast.IsNot):
         return bool(_PROMPT_INPUTS.fullmatch(name)) if taken else bool(_STEP_STATE.fullmatch(name))
     return bool(_STEP_STATE.fullmatch(name)) if taken else bool(_PROMPT_INPUTS.fullmatch(name))
+
+
+def _looked_up(node: ast.expr) -> str | None:
+    """``image_outputs`` of ``encoder_outputs.get("image")``."""
+    if not (isinstance(node, ast.Call) and _last_name(node) == "get" and node.args):
+        return None
+    key = node.args[0]
+    if isinstance(key, ast.Constant) and isinstance(key.value, str) and key.value in ("image", "video", "audio"):
+        return f"{key.value}_outputs"
+    return None
 
 
 def in_first_step(ancestors: Iterable[tuple[ast.AST, ast.AST]]) -> bool:

@@ -77,8 +77,10 @@ def _inputs(loop: ast.For | ast.AsyncFor | ast.comprehension, view: FunctionView
 
 def over_batches(loop: ast.For | ast.AsyncFor | ast.comprehension) -> bool:
     """Whether the loop goes over batches already: loaders, chunks, or a range with a step."""
-    if isinstance(loop.iter, ast.Call) and getattr(loop.iter.func, "id", "") == "range" and len(loop.iter.args) == 3:
-        return True
+    if isinstance(loop.iter, ast.Call) and len(loop.iter.args) == 3:
+        name = getattr(loop.iter.func, "id", getattr(loop.iter.func, "attr", ""))
+        if name in ("range", "trange"):
+            return True
     words = [*target_names(loop.target)]
     for node in ast.walk(loop.iter):
         if isinstance(node, ast.Name):

@@ -118,8 +118,10 @@ class ManualNorm(Rule):
         if replaced_class(view, file):
             cap = lower(cap, Confidence.LOW)
             why = (*why, "a decorator of the class can replace it by a fused kernel")
-        if not found.exact:
-            cap = lower(cap, Confidence.MEDIUM if number(found.dims, view) == -1 else Confidence.LOW)
+        if number(found.dims, view) != -1:
+            cap = lower(cap, Confidence.LOW)  # channels before the last axis: the fused call wants two transposes
+        elif not found.exact:
+            cap = lower(cap, Confidence.MEDIUM)
         yield Candidate(
             node=node,
             message=f"`{short(node)}` is {label} in several kernels {often(frequency)}".rstrip(),

@@ -9,7 +9,17 @@ from awp_lint.detector.finding import Confidence, Event, RootCause
 from awp_lint.detector.semantics.values import Certainty, Value
 from awp_lint.detector.semantics.view import FileView, Frequency, FunctionView, Level, Region
 from awp_lint.rules.base import Candidate, Rule
-from awp_lint.rules.common import IDLE, device_certainty, frequency_reason, lower, often, reasons, short, sureness
+from awp_lint.rules.common import (
+    IDLE,
+    ancestors,
+    device_certainty,
+    frequency_reason,
+    lower,
+    often,
+    reasons,
+    short,
+    sureness,
+)
 from awp_lint.rules.graphs.compiled import Compiled, compiled_code
 from awp_lint.rules.graphs.hostwork import HostWork, Want, host_work
 from awp_lint.rules.graphs.traced import WORDS, may_puzzle, reads_signature, step_logging, version_check, wrapped_test
@@ -146,7 +156,7 @@ class GraphBreak(Rule):
         if not frequency.served or view.regions(node) & IDLE:
             return None
         code, line = short(node), wrapped_test(node, view)
-        if line is not None:
+        if line is not None and not _or_unwrapped(node, view):
             message = f"`{code}` is False where `{short(node.args[0])}` is compiled, which line {line} allows for"
             action, why = f"test what line {line} unwrapped", "a compiled module is an object of another class"
         elif _per_layer(frequency) and version_check(node, view):
@@ -168,6 +178,16 @@ class GraphBreak(Rule):
             frequency=frequency,
             why=(why, *frequency_reason(frequency)),
         )
+
+
+def _or_unwrapped(node: ast.AST, view: FunctionView) -> bool:
+    """Whether the same test asks about what the compiled module wraps, too: ``or isinstance(m._orig_mod, T)``."""
+    for parent in ancestors(view, node):
+        if isinstance(parent, ast.BoolOp) and isinstance(parent.op, ast.Or):
+            return "_orig_mod" in ast.unparse(parent)
+        if isinstance(parent, ast.stmt):
+            return False
+    return False
 
 
 def _in_layers(view: FunctionView) -> bool:

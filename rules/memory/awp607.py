@@ -17,6 +17,7 @@ class HotCopy(Rule):
     id = "AWP607"
     name = "hot-copy"
     root_cause = RootCause.MEMORY
+    confidence = Confidence.LOW
     cost_us = 200.0
     event = Event.HOST
     mark = MarkKind.CALL
@@ -35,6 +36,8 @@ class HotCopy(Rule):
     fine = """
         - Set-up, tests, training.
         - Small objects that are really changed afterwards; a run tells what it costs.
+        - Shown at low confidence only: readers of real findings turned all of them down, right and not worth a
+          change as most were.
         """
     safety = """
         A recommendation only: copy what is written (`copy.copy`, `dataclasses.replace`, `dict(...)`).

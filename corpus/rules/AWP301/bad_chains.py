@@ -36,5 +36,5 @@ def denoise(unet: nn.Module, latents: torch.Tensor, num_inference_steps: int, sc
         guided = uncond + scale * (cond - uncond)
         rescaled = guided.mul(0.7).add(cond * 0.3)
         noise = (latents - rescaled).pow(2).sqrt() * 0.18
-        latents = latents - noise * 0.5 + torch.tanh(rescaled)  # expect: AWP301
+        latents = latents - noise * 0.5 + torch.tanh(rescaled)  # expect[low]: AWP301
     return latents

@@ -46,4 +46,4 @@ class ChannelsFirst(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         u = x.mean(1, keepdim=True)
         s = (x - u).pow(2).mean(1, keepdim=True)
-        return (x - u) / torch.sqrt(s + 1e-6)  # expect: AWP302
+        return (x - u) / torch.sqrt(s + 1e-6)  # expect[low]: AWP302

@@ -31,9 +31,9 @@ class Pipeline:
         latents = latents.to("cuda")
         prompt_embeds = prompt_embeds.to("cuda")
         for t in timesteps:
-            guidance = torch.full([1], guidance_scale, device="cuda")  # expect: AWP306
-            embeds = torch.cat([prompt_embeds, prompt_embeds])  # expect: AWP306
-            freqs = torch.exp(-math.log(10000) * torch.arange(0, 128, device="cuda") / 128)  # expect: AWP306
+            guidance = torch.full([1], guidance_scale, device="cuda")  # expect[low]: AWP306
+            embeds = torch.cat([prompt_embeds, prompt_embeds])  # expect[low]: AWP306
+            freqs = torch.exp(-math.log(10000) * torch.arange(0, 128, device="cuda") / 128)  # expect[low]: AWP306
             noise = self.unet(latents, t * freqs, embeds, guidance)
             latents = self.scheduler.step(noise, t, latents)
         return latents

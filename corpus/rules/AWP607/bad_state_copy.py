@@ -14,7 +14,7 @@ class Pipeline:
     @torch.no_grad()
     def __call__(self, latents: torch.Tensor, num_inference_steps: int) -> torch.Tensor:
         for step in range(num_inference_steps):
-            state = copy.deepcopy(self.state)  # expect: AWP607
+            state = copy.deepcopy(self.state)  # expect[low]: AWP607
             latents = self.unet(latents, step, state)
         return latents
 
@@ -22,7 +22,7 @@ class Pipeline:
 @torch.inference_mode()
 def generate(model: torch.nn.Module, ids: torch.Tensor, cache: list, max_new_tokens: int) -> torch.Tensor:
     for _ in range(max_new_tokens):
-        branch = deepcopy(cache)  # expect: AWP607
+        branch = deepcopy(cache)  # expect[low]: AWP607
         logits = model(ids, past_key_values=branch).logits
         ids = torch.cat([ids, logits[:, -1].argmax(-1, keepdim=True)], dim=1)
     return ids

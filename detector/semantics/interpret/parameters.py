@@ -87,7 +87,7 @@ def _value(m: Machine, function: str, argument: ast.arg, default: ast.expr | Non
         return found
     if declared != UNKNOWN and declared.kind is not Kind.NONE:
         return declared
-    usual = _by_name(m, argument)
+    usual = None if _holds_others(argument.annotation) else _by_name(m, argument)
     settled = usual is not None and (m.symbolic or function.endswith(_FED_BY_MODELS))
     passed = None if settled else m.outside.parameter(function, name)
     if passed is not None and passed != UNKNOWN:
@@ -103,6 +103,29 @@ def _value(m: Machine, function: str, argument: ast.arg, default: ast.expr | Non
         if isinstance(content, str):
             return make(Kind.STRING, certainty=Certainty.ASSUMED)
     return usual or UNKNOWN
+
+
+_CONTAINERS = frozenset(
+    ("dict", "list", "tuple", "set", "Dict", "List", "Tuple", "Mapping", "MutableMapping", "Sequence", "Iterable")
+)
+
+
+def _holds_others(annotation: ast.expr | None) -> bool:
+    """Whether a parameter is declared as a container, or as one of several: its name then tells of what it holds."""
+    if isinstance(annotation, ast.BinOp) and isinstance(annotation.op, ast.BitOr):
+        members = [annotation.left, annotation.right]
+    elif isinstance(annotation, ast.Subscript) and _short(annotation.value) in ("Optional", "Union"):
+        inner = annotation.slice
+        members = inner.elts if isinstance(inner, ast.Tuple) else [inner]
+    else:
+        outer = annotation.value if isinstance(annotation, ast.Subscript) else annotation
+        return _short(outer) in _CONTAINERS
+    none = [m for m in members if isinstance(m, ast.Constant) and m.value is None]
+    return len(none) < len(members) and all(_holds_others(member) for member in members if member not in none)
+
+
+def _short(node: ast.expr | None) -> str:
+    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
 
 
 def _by_name(m: Machine, argument: ast.arg) -> Value | None:

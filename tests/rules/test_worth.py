@@ -1,0 +1,62 @@
+"""What is right and negligible is hidden by default; the same work where it runs often is not."""
+
+from __future__ import annotations
+
+import textwrap
+
+from awp_lint.detector.semantics.model import view_of_source
+from awp_lint.rules.engine import run_rules
+from awp_lint.rules.registry import all_rules
+
+
+def found(code: str, path: str = "code.py") -> set[tuple[str, str]]:
+    """Rules and confidences of a text's findings."""
+    view = view_of_source(textwrap.dedent(code), path=path)
+    return {(f.rule, f.confidence.value) for f in run_rules(view, all_rules()).findings}
+
+
+LAYER = """
+    import torch
+
+    class Attention(torch.nn.Module):
+        def forward(self, hidden_states: torch.Tensor) -> torch.Tensor:
+            {body}
+            return hidden_states
+"""
+
+
+def test_an_attribute_that_stays_where_it_was_moved() -> None:
+    moved = "self.table = self.table.to(hidden_states.device)"
+    again = "table = torch.arange(8).to(hidden_states.device)"
+    assert not {rule for rule, level in found(LAYER.format(body=moved)) if level != "low"} & {
+        "AWP602",
+        "AWP603",
+        "AWP606",
+    }
+    assert ("AWP602", "medium") in found(LAYER.format(body=again))
+
+
+def test_the_branch_of_another_device() -> None:
+    read = "if hidden_states.device.type {op} 'cuda':\n                print(hidden_states.max().item())"
+    assert {level for rule, level in found(LAYER.format(body=read.format(op="=="))) if rule == "AWP101"} == {"medium"}
+    assert {level for rule, level in found(LAYER.format(body=read.format(op="!="))) if rule == "AWP101"} <= {"low"}
+
+
+def test_code_that_shows_pictures() -> None:
+    read = LAYER.format(body="print(hidden_states.max().item())")
+    assert ("AWP101", "medium") in found(read, "lib/attention.py")
+    assert {level for rule, level in found(read, "lib/visualizer.py") if rule == "AWP101"} <= {"low"}
+
+
+def test_a_container_is_not_the_tensor_that_its_name_tells_of() -> None:
+    code = """
+        import torch
+
+        class AttentionBlock(torch.nn.Module):
+            def forward(self, hidden_states, slot_mapping: {declared} = None):
+                return hidden_states + 1 if {asked} else hidden_states
+    """
+    held = code.format(declared="dict[str, torch.Tensor] | list[torch.Tensor] | None", asked="slot_mapping")
+    assert "AWP102" not in {rule for rule, _ in found(held)}
+    bare = code.format(declared="torch.Tensor | None", asked="(slot_mapping > 0).any()")
+    assert ("AWP102", "medium") in found(bare)
