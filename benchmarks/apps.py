@@ -181,9 +181,9 @@ def describe(app: Path, result: Score) -> str:
     for place in result.missed:
         rows.append([place.code[:60], place.rules[0], str(place.first), "MISSED", "", ""])
     lines = [f"{app.name}: recall {result.recall:.2f}, precision {result.precision:.2f}", table(rows)]
-    for finding, place in result.false:
+    for finding, fooled in result.false:
         where = f"{Path(finding['path']).name}:{finding['line']}"
-        lines.append(f"false: {finding['rule']} {where} {finding['message']}" + (f" ({place.why})" if place else ""))
+        lines.append(f"false: {finding['rule']} {where} {finding['message']}" + (f" ({fooled.why})" if fooled else ""))
     return "\n".join(lines)
 
 

@@ -22,11 +22,19 @@ from pathlib import Path
 
 APPS = Path(__file__).resolve().parents[2] / "corpus" / "apps"
 ARGUMENTS = {
+    "adapters": ["--requests", "6", "--max-tokens", "10"],
     "chat": ["--requests", "4", "--max-tokens", "24"],
+    "clicks": ["--requests", "12"],
+    "detect": ["--requests", "1"],
     "embeddings": ["--requests", "4"],
     "experts": ["--requests", "2", "--max-tokens", "16"],
     "images": ["--requests", "2"],
+    "painter": ["--requests", "2"],
+    "rerank": ["--requests", "2"],
+    "speculate": ["--requests", "2"],
+    "summaries": ["--requests", "2", "--max-tokens", "8"],
     "transcribe": ["--requests", "3"],
+    "vision": ["--requests", "2"],
 }
 
 

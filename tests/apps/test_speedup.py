@@ -1,0 +1,83 @@
+"""The table of speed-ups: what it takes from a report, and what it adds up."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
+
+
+@pytest.fixture(scope="module")
+def speedup() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("speedup_benchmark", BENCHMARKS / "speedup" / "run.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    kept = list(sys.path)
+    try:
+        spec.loader.exec_module(module)
+    finally:
+        sys.path[:] = kept
+    return module
+
+
+def _finding(line: int, verdict: str, saving: tuple[float, float, float] | None, predicted: Any) -> dict[str, Any]:
+    middle, low, high = saving or (None, None, None)
+    return {
+        "rule": "AWP101", "path": "app/serve.py", "line": line, "end_line": line, "function": "f", "also": [],
+        "message": "", "evidence": {"predicted_saving": predicted},
+        "verification": {
+            "verdict": verdict, "saving_pct": middle, "low_pct": low, "high_pct": high, "pairs": 30,
+            "equality": "4 calls compared, equal", "notes": [],
+        },
+    }  # fmt: skip
+
+
+def test_a_report_becomes_rows(speedup: ModuleType) -> None:
+    predicted = {"ms": 1.0, "pct": 20.0, "low_pct": 10.0, "high_pct": 30.0, "assumption": ""}
+    findings = [
+        _finding(3, "verified", (25.0, 22.0, 28.0), predicted),
+        _finding(5, "not_resolved", (1.0, -4.0, 6.0), predicted),
+        {**_finding(7, "verified", None, None), "verification": None},
+    ]
+    report = {
+        "findings": findings,
+        "profile": {
+            "unit": "step", "unit_ms": 8.0, "reasons": ["noisy"],
+            "verification": {"launches": 3, "joint": {"saving_pct": 50.0, "low_pct": 45.0, "high_pct": 55.0}},
+        },
+    }  # fmt: skip
+    score = speedup.apps.Score(found=[], missed=[], false=[(findings[1], None)], tolerated=2)
+    result = speedup.read_report("chat", report, score, 61.0)
+    assert result.speedup == pytest.approx(2.0)
+    assert (result.true, result.false, result.tolerated, result.launches) == (0, 1, 2, 3)
+    assert [patch.verdict for patch in result.patches] == ["verified", "not resolved"]
+    assert [patch.within for patch in result.patches] == [True, False]
+    shown = speedup.overview([result])
+    assert shown.splitlines()[1].split() == [
+        "chat", "step", "8.00", "0", "1", "0", "2", "1", "+50.0", "[45.0,", "55.0]", "2.00", "3", "61"
+    ]  # fmt: skip
+    assert "+25.0 [22.0, 28.0]" in speedup.patches(result)
+    told = speedup.summary([result])
+    assert "1 verified, 1 not resolved" in told
+    assert "joint speed-up: 2.00 in the geometric mean of 1 apps" in told
+    assert "meet for 1 of 2 patches" in told
+
+
+def test_apps_without_figures(speedup: ModuleType) -> None:
+    failed = speedup.Result("detect", 5.0, error="no device")
+    quiet = speedup.read_report("clicks", {"findings": [], "profile": None}, speedup.apps.Score([], [], [], 0), 7.0)
+    assert quiet.speedup is None
+    assert "clicks: no patch was tried" in speedup.patches(quiet)
+    assert "detect failed: no device" in speedup.summary([failed, quiet])
+    assert speedup.overview([failed, quiet]).splitlines()[1].startswith("detect  failed")
+
+
+def test_every_app_has_its_amount_of_work(speedup: ModuleType) -> None:
+    assert set(speedup._REQUESTS) == {path.parent.name for path in speedup.apps.APPS.glob("*/faults.json")}
