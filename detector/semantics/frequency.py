@@ -182,18 +182,15 @@ class Frequencies:
             return found
         seen: set[int] = set()
         current = node
-        while current not in seen and current < functions:
+        while current not in seen:
             seen.add(current)
             above = self.caller[current]
             if above is None:
-                return found
+                break
             current = above[0]
-            reach = self.reach[current] if current < len(self.reach) else None
-            if (
-                current < functions
-                and self.index.functions[current].qualname.endswith(".generate")
-                and reach is not None
-            ):
+            reach = self.reach[current]
+            generates = current < functions and self.index.functions[current].qualname.endswith(".generate")
+            if generates and reach is not None:
                 return found._replace(path=reach.path)
         return found
 

@@ -17,6 +17,9 @@ from awp_lint.detector.semantics.regions import first_step
         ("pixel_values is not None", False, False),
         ("pixel_values is None", False, True),
         ("past_key_values is None", True, True),
+        ('outputs.get("image") is not None', True, True),
+        ('outputs.get("text") is not None', True, False),
+        ("audio_prompt_latents is not None", True, True),
         ("past_key_values is not None", True, False),
         ("self.step_index is None", True, True),
         ("input_features is not None and use_audio", True, True),
@@ -67,3 +70,27 @@ def test_through_a_call() -> None:
             found[ast.unparse(call.func)] = str(view.frequency(call))
     assert found["move"] == "request×step"
     assert found["look_up"] == "request"
+
+
+GENERATION = """
+from transformers import GenerationMixin, PreTrainedModel
+
+
+class Model(PreTrainedModel, GenerationMixin):
+    def forward(self, input_ids, pixel_values=None, outputs=None):
+        images = self.get_image_features(outputs)
+        return embed(input_ids) + images
+
+    def get_image_features(self, outputs):
+        return encode(outputs)
+"""
+
+
+def test_by_the_name_of_what_is_asked_about_a_prompt() -> None:
+    found = {}
+    for view in view_of_source(GENERATION).functions():
+        for call in view.nodes(ast.Call):
+            assert isinstance(call, ast.Call)
+            found[ast.unparse(call.func)] = str(view.frequency(call))
+    assert found["embed"] == "request×token"
+    assert found["encode"] == "request"
