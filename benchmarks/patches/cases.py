@@ -148,6 +148,7 @@ SYNC = (
          lambda t: [(t.fixed(2, 6, 6), torch.tensor([[16, 24], [32, 17]], device=t.device),
                      torch.tensor([[1, 2, 3], [1, 4, 2]], device=t.device))],
          kinds=PLAIN, has="times.tolist()"),
+    Case("AWP101", "collected", s.KEPT, lambda t: [(t(4, 5),)], kinds=SAFE, has="found.append(best)"),
     Case("AWP101", "experts hit", s.HIT, lambda t: [(t(3, 4), t.ids(4, 5))], kinds=("plain", "strided", "nan"),
          has="hit.flatten().tolist()", lacks=".item()"),
     Case("AWP102", "select", s.SELECT, _masked, kinds=SAFE, has="torch.where(after > before", lacks="if after"),
@@ -222,7 +223,7 @@ def run(device):
         return batch.sin()
     return embed(model, Numbers()), score(model, Numbers()), features(model, Numbers())
 """, PLAIN, dtypes=_ONE),
-    Case("AWP207", "padded", "AWP207/bad_fixed_length.py", _NONE,
+    Case("AWP207", "padded", "AWP207/bad_one_length.py", _NONE,
          "\ndef run():\n    return classify(['ab', 'abcdef']), Reranker('abc').predict('ab', ['c', 'defg'])\n", PLAIN,
          dtypes=_ONE),
     Case("AWP301", "compiled chain", "AWP301/bad_chains.py", lambda t: [(t, t(2, 5, 8), t(2, 5, 8))], """

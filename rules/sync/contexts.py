@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 
-from awp_lint.detector.semantics.values import Kind
 from awp_lint.detector.semantics.view import FunctionView
 from awp_lint.rules.common import ancestors, callee
 
@@ -81,7 +80,7 @@ def takes_number(view: FunctionView, node: ast.expr, depth: int = 2) -> bool:
             converts = isinstance(parent.func, ast.Name) and parent.func.id == "int"
             return not logical and (converts or not divided) and _call_takes_number(view, parent, child, packed)
         elif isinstance(parent, ast.Subscript):
-            return child is parent.slice and view.value(parent.value).kind is Kind.SEQUENCE and not packed
+            return child is parent.slice and not view.value(parent.value).is_tensor and not packed
         elif isinstance(parent, ast.Assign):
             return not (packed or logical or divided) and depth > 0 and _name_takes_number(view, parent, depth - 1)
         else:

@@ -145,6 +145,9 @@ def _pairs(target: ast.expr, iterated: ast.expr) -> Iterator[tuple[ast.Name | as
         if iterated.func.id == "enumerate" and len(parts) == 2:
             yield from _pairs(parts[1], iterated.args[0])
             return
+        if iterated.func.id == "groupby" and len(parts) == 2 and len(iterated.args) == 1 and not iterated.keywords:
+            yield from _pairs(parts[0], iterated.args[0])
+            return
         if iterated.func.id == "zip" and len(parts) == len(iterated.args):
             for part, argument in zip(parts, iterated.args, strict=True):
                 yield from _pairs(part, argument)
@@ -329,12 +332,12 @@ def _changed_between(one: ast.expr, other: ast.expr, root: str, view: FunctionVi
     for statement in (first, *after(first, parent)):
         if statement is last:
             return False
-        if any(_may_write(part, root) for part in ast.walk(statement)):
+        if any(may_write(part, root) for part in ast.walk(statement)):
             return True
     return True
 
 
-def _may_write(part: ast.AST, root: str) -> bool:
+def may_write(part: ast.AST, root: str) -> bool:
     """Whether a node writes into what a name holds: an item, an attribute, a method ending in `_`."""
     target: ast.expr | None = None
     if isinstance(part, ast.Subscript | ast.Attribute) and not isinstance(part.ctx, ast.Load):
