@@ -74,7 +74,7 @@ _ITERABLES: tuple[tuple[LoopKind, re.Pattern[str]], ...] = (
         LoopKind.REQUESTS,
         _pattern(
             r"(\w+_)?(requests?|reqs|req_ids|queue|sentences|texts|prompts|questions|conversations|messages|class_?names)",
-            r"prompt|documents|docs|dialogs|dataset|(\w+_)?(data_?)?loader|seq_groups?(_metadata_list)?",
+            r"prompt|documents|docs|dialogs|dataset|batched|(\w+_)?(data_?)?loader|seq_groups?(_metadata_list)?",
         ),
     ),
     (
@@ -157,13 +157,20 @@ def loop_kind(loop: LoopNode) -> LoopKind:
     if _fixed(loop.iter):
         return LoopKind.FIXED
     kind = _match(_words(loop.iter), True) or _match(_target_words(loop.target), False)
+    if kind is LoopKind.REQUESTS and _counts(loop):
+        kind = LoopKind.BATCH
     if kind is None and (axis := _axis(loop.iter)) is not None:
         kind = LoopKind.BATCH if axis == 0 else LoopKind.ELEMENTS
     if kind is None and isinstance(loop, (ast.For, ast.AsyncFor)) and _recurs(loop.body):
         kind = LoopKind.STEPS
     undecided = kind in (None, LoopKind.STEPS, LoopKind.BATCH, LoopKind.ELEMENTS)
-    if undecided and isinstance(loop, (ast.For, ast.AsyncFor)) and _decodes(loop.body):
-        return LoopKind.TOKENS
+    if undecided and isinstance(loop, (ast.For, ast.AsyncFor)):
+        if _decodes(loop.body) or (kind is None and _lengthens(loop.body)):
+            return LoopKind.TOKENS
+        if kind is None and (asked := _asked_model(loop.body)) is not None:
+            # a service asks its own model about each item of a request; a script serves a request a pass
+            own = isinstance(asked, ast.Attribute) and isinstance(asked.value, ast.Name) and asked.value.id == "self"
+            return LoopKind.BATCH if own else LoopKind.REQUESTS
     return kind or LoopKind.UNKNOWN
 
 
@@ -240,6 +247,17 @@ def _fixed(node: ast.expr) -> bool:
     return False
 
 
+def _counts(loop: LoopNode) -> bool:
+    """``for row in range(len(texts))``: what is counted are rows of a batch, one a text."""
+    return (
+        isinstance(loop, (ast.For, ast.AsyncFor, ast.comprehension))
+        and isinstance(loop.iter, ast.Call)
+        and _called(loop.iter) == "range"
+        and len(loop.iter.args) == 1
+        and _match(_target_words(loop.target), False) is LoopKind.BATCH
+    )
+
+
 def _axis(node: ast.expr) -> int | None:
     """The axis of ``range(x.shape[k])`` or ``range(x.size(k))``, else None."""
     if not (isinstance(node, ast.Call) and _called(node) == "range" and len(node.args) == 1):
@@ -267,7 +285,7 @@ def _while_kind(loop: ast.While) -> LoopKind:
     for kind, pattern in _WHILE:
         if any(pattern.fullmatch(word) for word in words):
             return kind
-    if _decodes(loop.body):
+    if _decodes(loop.body) or _lengthens(loop.body):
         return LoopKind.TOKENS
     if _takes_work(loop.test):
         return LoopKind.REQUESTS
@@ -326,6 +344,51 @@ def _recurs(body: list[ast.stmt]) -> bool:
     return False
 
 
+def _model_method(call: ast.Call) -> bool:
+    """``self.model.decode(…)``: a method of what is called a model."""
+    return (
+        isinstance(call.func, ast.Attribute)
+        and isinstance(call.func.value, ast.Attribute)
+        and call.func.value.attr.lower() in _MODELS
+    )
+
+
+def _asked_model(body: list[ast.stmt]) -> ast.expr | None:
+    """The model that a statement of the body itself runs: ``self.model`` of ``y = self.model(x)``."""
+    for statement in body:
+        value = statement.value if isinstance(statement, (ast.Assign, ast.AnnAssign, ast.Expr, ast.Return)) else None
+        if value is None:
+            continue
+        for node in ast.walk(value):
+            if isinstance(node, ast.Call) and _RECURRENT.fullmatch(_called(node).lower()):
+                return node.func
+    return None
+
+
+_SEQUENCE = _pattern(r"(\w+_)?(tokens?|ids|input_ids|token_ids|generated|prefix|output_ids)")
+
+
+def _lengthens(body: list[ast.stmt]) -> bool:
+    """Whether the body appends to a row of tokens that it also asks about: ``tokens = torch.cat((tokens, new), dim=1)``
+    beside ``self.draft(tokens)``."""
+    grown: dict[str, ast.Call] = {}
+    for statement in body:
+        if not (isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Call)):
+            continue
+        target, call = statement.targets[0], statement.value
+        if isinstance(target, ast.Name) and _SEQUENCE.fullmatch(target.id.lower()) and _called(call) == "cat":
+            parts = call.args[0].elts if call.args and isinstance(call.args[0], (ast.Tuple, ast.List)) else []
+            if len(parts) == 2:
+                grown[target.id] = call
+    return bool(grown) and any(
+        isinstance(arg, ast.Name) and arg.id in grown and node is not grown[arg.id]
+        for statement in body
+        for node in ast.walk(statement)
+        if isinstance(node, ast.Call)
+        for arg in node.args
+    )
+
+
 def _decodes(body: list[ast.stmt]) -> bool:
     """Whether the body picks a next token from scores and adds it to what was generated: a decode loop."""
     picks = grows = calls_model = False
@@ -336,7 +399,7 @@ def _decodes(body: list[ast.stmt]) -> bool:
             name = _called(node)
             picks = picks or name in _PICKS
             grows = grows or name in _GROWS
-            calls_model = calls_model or name in _MODELS
+            calls_model = calls_model or name in _MODELS or _model_method(node)
             if picks and grows and calls_model:
                 return True
         pending += child_nodes(node)

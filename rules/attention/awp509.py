@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from awp_lint.detector.finding import Confidence, Event, MarkKind, RootCause
 from awp_lint.detector.semantics.values import Kind
 from awp_lint.detector.semantics.view import FileView, FunctionView, LoopKind
 from awp_lint.rules.base import Candidate, Rule
-from awp_lint.rules.batching.calls import model_call
 from awp_lint.rules.common import IDLE, callee, frequency_reason, loop_body, lower, short, sureness
+
+_EMBEDS = re.compile(r"embed|norm|wte|wpe|position|rotary|mask")
+_RUNS = re.compile(r"forward|decode|decoder|logits|predict|run|infer")
 
 
 class NoKvCacheLoop(Rule):
@@ -79,9 +82,7 @@ class NoKvCacheLoop(Rule):
             return
         for call in _calls(node, view):
             fed = next((a.id for a in _inputs(call) if isinstance(a, ast.Name) and a.id in grown), None)
-            if fed is None or model_call(call, view) is None:
-                continue
-            if view.value(call.func).kind is not Kind.MODULE:
+            if fed is None or not _runs_module(call, view):
                 continue
             frequency = view.frequency(call)
             if frequency.known and not frequency.path:
@@ -96,6 +97,21 @@ class NoKvCacheLoop(Rule):
                 why=(f"the loop appends to `{fed}` and no cache is passed", *frequency_reason(frequency)),
             )
             return
+
+
+def _runs_module(call: ast.Call, view: FunctionView) -> bool:
+    """``self.draft(tokens)`` of a module, or a method of the project's own, ``self.model.decode(tokens, memory)``;
+    embeddings are no models."""
+    if _EMBEDS.search(callee(call)):
+        return False
+    if view.value(call.func).kind is Kind.MODULE:
+        return True
+    return (
+        isinstance(call.func, ast.Attribute)
+        and _RUNS.fullmatch(call.func.attr) is not None
+        and view.value(call.func.value).kind is Kind.MODULE
+        and bool(view.targets(call))
+    )
 
 
 def _grown(loop: ast.For | ast.While) -> frozenset[str]:

@@ -84,8 +84,8 @@ class TokenizePerSample(Rule):
     def candidates(self, node: ast.AST, view: FunctionView, file: FileView) -> Iterator[Candidate]:
         assert isinstance(node, ast.Call)
         name = _tokenizer(node, view)
-        if name is None:
-            return
+        if name is None or view.targets(node):
+            return  # a tokenizer of the project: whether it takes a list is not known
         for loop in item_loops(view, node):
             if not depends_on(node, target_names(loop.target), loop):
                 continue

@@ -25,7 +25,7 @@ from awp_lint.rules.common import (
 )
 
 _DECODES = frozenset({"decode", "batch_decode", "convert_ids_to_tokens", "convert_tokens_to_string"})
-_TOKENIZER = re.compile(r"(^|_)(tokenizer|processor|tok)$")
+_TOKENIZER = re.compile(r"(^|_)(tokenizer|processor|tok|vocab(ulary)?)$")
 _JOINS = frozenset({"cat", "concat", "concatenate", "hstack"})
 _GROWS = frozenset({"append", "extend"})
 

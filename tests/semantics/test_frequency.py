@@ -232,6 +232,38 @@ def test_scripts_and_their_loops(link: Any) -> None:
     assert frequency(project, "run.read") == "setup proven"
 
 
+def test_what_a_script_runs_once_serves_as_if_nobody_called_it(link: Any) -> None:
+    project = link({
+        "net.py": """
+            from torch import nn
+            class Net(nn.Module):
+                def __init__(self, n):
+                    super().__init__()
+                    self.layers = nn.ModuleList(nn.Linear(n, n) for _ in range(n))
+                    self.prepare_tables(n)
+                def prepare_tables(self, n): ...
+                def forward(self, x):
+                    return helper(x)
+            def helper(x): return x
+            """,
+        "run.py": """
+            from net import Net
+            def main():
+                first = Net(8)
+                for wave in make():
+                    first(wave)
+            def make(): ...
+            if __name__ == "__main__":
+                main()
+            """,
+    })  # fmt: skip
+    assert frequency(project, "run.main") == "setup proven"
+    assert frequency(project, "net.Net.forward") == "request assumed"
+    assert frequency(project, "net.helper") == "request assumed"
+    assert frequency(project, "net.Net.prepare_tables") == "setup proven"
+    assert frequency(project, "run.make") == "setup proven"
+
+
 def test_library_callbacks(link: Any) -> None:
     source = """
         from transformers import LogitsProcessor, StoppingCriteria
@@ -406,3 +438,38 @@ def test_certainty_of_unknown(link: Any) -> None:
     found = asking.entered("alone", 1)
     assert found.frequency.certainty is Certainty.UNKNOWN and str(found.frequency) == "unknown"
     assert asking.entered("nobody", 7).frequency.known is False
+
+
+def test_a_helper_that_enters_generate_anew(link: Any) -> None:
+    project = link(
+        {
+            "lib.py": """
+                class Mixin:
+                    def generate(self, ids):
+                        self.heal(ids)
+                        return ids
+
+                    def heal(self, ids):
+                        for row in ids:
+                            self.generate(row)
+
+                class Speech(Mixin):
+                    def generate(self, ids):
+                        return finish(super().generate(ids))
+
+                def finish(ids): return ids
+                """,
+            "app.py": """
+                from fastapi import FastAPI
+                from lib import Mixin
+
+                app = FastAPI()
+                model = Mixin()
+
+                @app.post("/")
+                def answer(request):
+                    return model.generate(request.ids)
+                """,
+        }
+    )
+    assert frequency(project, "lib.finish").startswith("request ")

@@ -51,6 +51,10 @@ def kind(header: str, body: str = "pass") -> LoopKind:
         ("while engine.has_unfinished_requests():", LoopKind.STEPS),
         ("while not request_queue.empty():", LoopKind.REQUESTS),
         ("while low < high:", LoopKind.UNKNOWN),
+        ("for batch in batched(rows, self.size):", LoopKind.REQUESTS),
+        ("for text in texts:", LoopKind.REQUESTS),
+        ("for row in range(len(texts)):", LoopKind.BATCH),
+        ("for row, text in enumerate(texts):", LoopKind.REQUESTS),
     ],
 )
 def test_headers(header: str, expected: LoopKind) -> None:
@@ -70,6 +74,18 @@ def test_headers(header: str, expected: LoopKind) -> None:
         ("while True:", "mel, gate, frame = self.decoder(memory, frame)", LoopKind.STEPS),
         ("while True:", "mel, gate = self.decoder(memory, frame)", LoopKind.UNKNOWN),
         ("while True:", "x = settings.get('x')", LoopKind.UNKNOWN),
+        ("for part in parts:", "scores = self.model(part[None])[0]", LoopKind.BATCH),
+        ("for part in parts:", "scores = net(part[None])[0]", LoopKind.REQUESTS),
+        ("for part in parts:", "scores = self.bank(part[None])[0]", LoopKind.UNKNOWN),
+        ("for _ in range(k):", "p = self.draft(tokens); tokens = torch.cat((tokens, pick(p)), dim=1)", LoopKind.TOKENS),
+        ("for part in parts:", "tokens = torch.cat((tokens, part), dim=1)", LoopKind.UNKNOWN),
+        ("for part in parts:", "p = self.draft(row); row = torch.cat((row, pick(p)), dim=1)", LoopKind.UNKNOWN),
+        ("while n < k:", "p = self.ask(ids); ids = torch.cat((p[:, :n], last), dim=1); n = 1", LoopKind.TOKENS),
+        (
+            "for _ in range(n):",
+            "s = self.model.decode(y, m); y = torch.cat((y, s[:, -1].argmax(-1, keepdim=True)), dim=1)",
+            LoopKind.TOKENS,
+        ),
     ],
 )
 def test_bodies(header: str, body: str, expected: LoopKind) -> None:

@@ -34,3 +34,22 @@ class Engine:
             if any(word in text[0] for word in stop):
                 break
         return ids
+
+
+class Vocabulary:
+    def __init__(self, words: list[str]) -> None:
+        self.words = words
+
+    def decode(self, ids: list[int]) -> str:
+        return " ".join(self.words[number] for number in ids)
+
+
+@torch.inference_mode()
+def generate_words(model: torch.nn.Module, vocabulary: Vocabulary, token: torch.Tensor, max_new_tokens: int):
+    produced: list[int] = []
+    state = None
+    for _ in range(max_new_tokens):
+        logits, state = model(token, state)
+        token = logits[:, -1:].argmax(-1)
+        produced.append(int(token))
+        yield vocabulary.decode(produced)  # expect: AWP209

@@ -84,6 +84,8 @@ def method(context: Context, v: Value, name: str, operands: Args, keywords: Keyw
     if kind is Kind.STRING:
         return _STRING_METHODS.get(name, tensors.STRING)
     if kind is Kind.TOKENIZER:
+        if v.cls is not None and context.outside.method(v.cls, name) is not None:
+            return _object_method(context, v, name, operands, keywords)  # the project's own says what it returns
         return _tokenizer_method(context, name, keywords)
     if kind is Kind.STREAM:
         fact = lookup(f"torch.cuda.Event.{name}", context.target) or lookup(f"torch.cuda.Stream.{name}", context.target)
