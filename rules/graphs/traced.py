@@ -79,10 +79,12 @@ def wrapped_test(call: ast.Call, view: FunctionView) -> int | None:
     if not isinstance(tested, ast.Attribute):
         return None
     code = ast.unparse(tested)
-    for part in view.nodes(ast.Attribute):
-        assert isinstance(part, ast.Attribute)
-        if part.attr == "_orig_mod" and ast.unparse(part.value) == code:
-            return part.lineno if part.lineno < call.lineno else None
+    for statement in view.nodes(ast.Assign):
+        assert isinstance(statement, ast.Assign)
+        if statement.lineno < call.lineno and isinstance(statement.value, ast.IfExp):
+            choices = (statement.value.body, statement.value.orelse)
+            if {ast.unparse(choice) for choice in choices} == {code, f"{code}._orig_mod"}:
+                return statement.lineno
     return None
 
 

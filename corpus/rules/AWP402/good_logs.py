@@ -34,8 +34,16 @@ class Pipeline:
         self.denoiser = denoiser
         self.control = control
 
+    def check_inputs(self) -> None:
+        compiled = hasattr(self.control, "_orig_mod")
+        if isinstance(self.control, Denoiser) or (compiled and isinstance(self.control._orig_mod, Denoiser)):
+            raise TypeError("a denoiser is no control")
+        if isinstance(self.control, MultiControl) or (compiled and isinstance(self.control._orig_mod, MultiControl)):
+            logger.info("several controls")
+
     @torch.no_grad()
     def __call__(self, latents: torch.Tensor, num_inference_steps: int) -> torch.Tensor:
+        self.check_inputs()
         logger.info("%d steps", num_inference_steps)
         control = self.control._orig_mod if hasattr(self.control, "_orig_mod") else self.control
         for _ in range(num_inference_steps):
