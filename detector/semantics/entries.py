@@ -89,7 +89,7 @@ _COLD_NAME = re.compile(
     r"_?init_weights|_?initialize_?\w*|load_weights|load_state_dict|from_pretrained|save_pretrained|reset_parameters"
     r"|process_weights_after_loading|create_weights|init_device|load_model|determine_available_memory|profile_run"
     r"|capture_model|compile_or_warm_up_model|\w*warm_?up\w*|post_init|tie_weights|lifespan|startup|shutdown"
-    r"|convert_\w+|_?load_\w+|register_\w+|__init_subclass__|__repr__|__str__|extra_repr|__del__|from_config"
+    r"|convert_\w+|_?load_\w+|register_\w+|_compute_\w+_parameters|__init_subclass__|__repr__|__str__|extra_repr|__del__|from_config"
 )
 
 #: Methods of a module library that run at least once a request; only where nothing in the project calls them.
