@@ -195,3 +195,21 @@ def test_a_program_that_ends_with_an_error_proves_nothing(program: Path) -> None
     _, found = _prove(program.parent, [right], 10, 20.0)
     assert found["RIGHT"].verdict is V.NOT_RESOLVED
     assert any("exit code 3" in note for note in found["RIGHT"].notes)
+
+
+def test_a_program_without_its_accelerator_proves_nothing(program: Path) -> None:
+    program.write_text(PROGRAM.replace("main(int(sys.argv[1]))", 'raise RuntimeError("No CUDA GPUs are available")'))
+    before = program.read_bytes()
+    right = _finding(program, "RIGHT", "range(SIZE)", "range(SIZE + 0)")
+    _, found = _prove(program.parent, [right], 10, 20.0)
+    assert found["RIGHT"].verdict is V.NOT_RESOLVED
+    assert any("exit code 1" in note for note in found["RIGHT"].notes)
+    assert program.read_bytes() == before and {p.name for p in program.parent.iterdir()} == {"serve.py"}
+
+
+def test_a_program_of_a_few_milliseconds_proves_nothing(program: Path) -> None:
+    before = program.read_bytes()
+    right = _finding(program, "RIGHT", "range(SIZE)", "range(SIZE + 0)")
+    _, found = _prove(program.parent, [right], 1, 8.0)
+    assert found["RIGHT"].verdict in (V.NOT_RESOLVED, V.NOT_EXERCISED) and found["RIGHT"].notes
+    assert program.read_bytes() == before and {p.name for p in program.parent.iterdir()} == {"serve.py"}
