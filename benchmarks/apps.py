@@ -150,12 +150,13 @@ def score(findings: Iterable[dict[str, Any]], places: Sequence[Place], known_rul
     return Score(found, [place for place in faults if place not in hit], false, tolerated)
 
 
-def lint(app: Path) -> dict[str, Any]:
-    """The JSON report of a scan of one app at the default level. Raises RuntimeError if the scan fails."""
+def lint(app: Path, confidence: str = "medium") -> dict[str, Any]:
+    """The JSON report of a scan of one app from this level on. Raises RuntimeError if the scan fails."""
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.json"
         command = [sys.executable, "-m", "awp_lint", str(app), "--isolated", "--no-cache"]
-        done = subprocess.run([*command, "--format", "json", "--output", str(report)], capture_output=True, text=True)
+        command += ["--confidence", confidence, "--format", "json", "--output", str(report)]
+        done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode not in (0, 1):
             raise RuntimeError(f"{app.name}: exit code {done.returncode}: {done.stderr.strip()}")
         return dict(json.loads(report.read_text(encoding="utf-8")))
@@ -187,10 +188,24 @@ def describe(app: Path, result: Score) -> str:
     return "\n".join(lines)
 
 
+def total(results: Sequence[Score]) -> str:
+    """Precision and recall over all apps, findings and faults counted alike wherever they are."""
+    true = sum(len({id(finding) for _, finding in result.found}) for result in results)
+    false = sum(len(result.false) for result in results)
+    found = sum(len(result.found_places) for result in results)
+    faults = found + sum(len(result.missed) for result in results)
+    precision = f"{true / (true + false):.2f}" if true + false else "none"
+    recall = f"{found / faults:.2f}" if faults else "none"
+    return (
+        f"{len(results)} apps: precision {precision} ({true} of {true + false}), recall {recall} ({found} of {faults})"
+    )
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("apps", nargs="*", help="names below corpus/apps (default: all)")
     parser.add_argument("--report", type=Path, help="score this JSON report instead of scanning (one app)")
+    parser.add_argument("--confidence", choices=("high", "medium", "low"), default="medium", help="lowest taken")
     parser.add_argument("--save", metavar="NAME", help="also write benchmarks/results/NAME.json and .txt")
     args = parser.parse_args()
     apps = [APPS / name for name in args.apps] or sorted(path.parent for path in APPS.glob("*/faults.json"))
@@ -198,10 +213,12 @@ def main() -> int:
         parser.error("--report needs the name of one app")
     rules = known_rules()
     parts, figures = [], {}
+    results = []
     for app in apps:
-        report = json.loads(args.report.read_text(encoding="utf-8")) if args.report else lint(app)
+        report = json.loads(args.report.read_text(encoding="utf-8")) if args.report else lint(app, args.confidence)
         result = score(report["findings"], load(app), rules)
         parts.append(describe(app, result))
+        results.append(result)
         figures[app.name] = {
             "recall": result.recall,
             "precision": result.precision,
@@ -210,7 +227,7 @@ def main() -> int:
             "false": [f"{finding['rule']} {finding['path']}:{finding['line']}" for finding, _ in result.false],
             "tolerated": result.tolerated,
         }
-    text = "\n\n".join(parts)
+    text = "\n\n".join((*parts, total(results)))
     print(text)
     if args.save:
         save(args.save, {"apps": figures}, text)

@@ -87,6 +87,9 @@ def test_score_tells_true_false_and_tolerated_apart(tmp_path: Path, scorer: Modu
     assert result.precision == pytest.approx(1 / 3)
     assert result.recall == 1.0
 
+    assert scorer.total([result, result]) == "2 apps: precision 0.33 (2 of 6), recall 1.00 (2 of 2)"
+    assert scorer.total([]) == "0 apps: precision none (0 of 0), recall none (0 of 0)"
+
     stands_for = scorer.score([_finding(path, "f", 2, "AWP108", ("AWP101",))], places, {"AWP101"})
     assert len(stands_for.found) == 1
     nothing = scorer.score([], places, {"AWP101"})
