@@ -317,9 +317,11 @@ def _project_root(path: Path) -> str:
 
 def print_problems(problems: Iterable[Problem]) -> None:
     """One line each on standard error."""
+    from awp_lint.detector.reporting.terminal import visible
+
     for problem in problems:
         place = problem.path if problem.line is None else f"{problem.path}:{problem.line}"
-        print(f"awp-lint: {place}: {problem.message}", file=sys.stderr)
+        print(visible(f"awp-lint: {place}: {problem.message}"), file=sys.stderr)
 
 
 def _wants_patches(options: argparse.Namespace) -> bool:

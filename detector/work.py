@@ -155,6 +155,9 @@ def facts_of(task: tuple[ReadFile, bool]) -> Made:
         return Made(Brief(Failure(str(error), error.line)), None)
     except (RecursionError, MemoryError):
         return Made(Brief(Failure("nested too deeply to be analysed")), None)
+    except Exception as error:  # as for rules: a fault of ours costs one file and not the run
+        told = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+        return Made(Brief(Failure(f"its analysis failed ({told}): please report it")), None)
     digest = hashlib.blake2b(values.packed, digest_size=16)
     digest.update(" ".join(sorted(values.called)).encode("utf-8", "surrogatepass"))
     brief = Brief(None, shape(facts), digest.digest())

@@ -273,3 +273,31 @@ def test_a_fault_of_ours_does_not_look_like_findings(
     monkeypatch.setattr(commands, "run", broken)
     assert main([]) == 2
     assert "internal error" in capsys.readouterr().err
+
+
+def test_annotations_of_nothing(folder: Path) -> None:
+    (folder / "empty.py").write_text(
+        "import torch\ndef f(x: tuple[()], *a: 'type[()]') -> tuple[()]: ...\ny: dict[()] = {}\n"
+    )
+    data, _ = report(folder, ".", code=1)
+    assert data["findings"] and not data.get("problems")
+
+
+def test_a_fault_of_ours_costs_one_file(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from awp_lint.detector import work
+    from awp_lint.detector.config import Settings
+    from awp_lint.detector.scan import scan
+
+    (folder / "other.py").write_text(HOT + "\nmarked = 1\n")
+    extract = work.extract
+
+    def broken(tree: Any, text: str) -> Any:
+        if "marked" in text:
+            raise IndexError("list index\nout of range")
+        return extract(tree, text)
+
+    monkeypatch.setattr(work, "extract", broken)
+    result = scan([str(folder)], Settings(jobs=1, cache=False))
+    assert {Path(f.path).name for f in result.findings} == {"hot.py"}
+    (problem,) = result.problems
+    assert problem.message == "its analysis failed (IndexError: list index out of range): please report it"

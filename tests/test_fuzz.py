@@ -116,6 +116,18 @@ def _blocks(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
     )  # fmt: skip
 
 
+ANNOTATIONS = EXPRESSIONS | st.sampled_from(
+    (
+        "torch.Tensor",
+        "tuple[()]",
+        "'tuple[()]'",
+        "type[()]",
+        "dict[str, 'x']",
+        "list[int] | None",
+        "'(' ",
+        "Optional[()]",
+    )
+)
 SIMPLE = st.one_of(
     EXPRESSIONS,
     st.builds("{} = {}".format, NAMES, EXPRESSIONS),
@@ -127,7 +139,8 @@ SIMPLE = st.one_of(
     st.builds("del {}".format, NAMES),
     st.sampled_from(("break", "continue", "pass", "global x", "import torch as t", "raise", "yield x")),
     st.just("from torch import *"),
-    st.builds("x: torch.Tensor = {}".format, EXPRESSIONS),
+    st.builds("x: {} = {}".format, ANNOTATIONS, EXPRESSIONS),
+    st.builds("def typed(x: {}, *y: {}) -> {}: ...".format, ANNOTATIONS, ANNOTATIONS, ANNOTATIONS),
     st.builds("{}  # awp: ignore[AWP1] because".format, EXPRESSIONS),
 )  # fmt: skip
 HEAD = "import torch\nfrom torch import nn\nimport torch.nn.functional as F\nimport numpy as np"

@@ -176,3 +176,15 @@ def test_python_that_is_a_bomb(tmp_path: Path) -> None:
     assert done.returncode in (0, 1), done.stderr
     for finding in json.loads(done.stdout)["findings"]:
         assert finding["path"] in ("names.py",), finding
+
+
+def test_a_terminal_obeys_nothing_that_files_say(tmp_path: Path) -> None:
+    words = "\x1b]0;title\x07\x9b31m\u202e"
+    code = f'import torch\n\n\ndef move(x):\n    return torch.zeros(3, names=["{words}"]).to("cuda")\n'
+    (tmp_path / "ev\x1b[31mil.py").write_text(code)
+    (tmp_path / "br\x1b[31moken.py").write_text("import torch\ndef\n")
+    for color in ("always", "never"):
+        done = lint(tmp_path, ".", "--confidence", "low", "--color", color, "--jobs", "1", "--verbose")
+        said = done.stdout + done.stderr
+        assert "AWP602" in said and r"ev\x1b[31mil.py" in said and r"br\x1b[31moken.py" in said
+        assert not any(bad in said for bad in ("\x1b]0", "\x07", "\x9b", "\u202e", "ev\x1b", "br\x1b"))

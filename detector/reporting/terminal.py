@@ -6,6 +6,7 @@ Renderers build lines of (text, style) pieces, so that piped output needs no ric
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable
 from typing import TextIO
 
@@ -13,9 +14,18 @@ Piece = tuple[str, str]
 Line = tuple[Piece, ...]
 
 
+# What a terminal would obey, or show in another order than it stands: names of files and code may hold anything.
+_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]|\r(?=.)")
+
+
+def visible(text: str) -> str:
+    """The text with control characters spelt out; tabs and line ends stay."""
+    return _CONTROL.sub(lambda found: ascii(found.group())[1:-1], text)
+
+
 def line(*pieces: str | Piece) -> Line:
-    """A line from plain strings and (text, style) pairs."""
-    return tuple((p, "") if isinstance(p, str) else p for p in pieces)
+    """A line from plain strings and (text, style) pairs, control characters spelt out."""
+    return tuple((visible(p), "") if isinstance(p, str) else (visible(p[0]), p[1]) for p in pieces)
 
 
 def use_color(stream: TextIO, choice: str) -> bool:

@@ -163,6 +163,8 @@ class Referring:
         if isinstance(node, ast.Subscript):
             name = node.value.attr if isinstance(node.value, ast.Attribute) else getattr(node.value, "id", "")
             parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+            if not parts:  # tuple[()]
+                return UNKNOWN
             if name in ("Optional", "Union", "Annotated", "Final", "ClassVar"):
                 found = UNKNOWN
                 for part in parts:
