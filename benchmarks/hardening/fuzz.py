@@ -19,7 +19,7 @@ from collections import Counter
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-_PASSING = re.compile(r"- during generate phase.*?(\d+) passing examples, (\d+) failing")
+_PASSING = re.compile(r"(\d+) passing examples, (\d+) failing")
 _TEST = re.compile(r"tests/test_fuzz.py::(\w+)")
 
 
