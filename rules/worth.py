@@ -18,8 +18,9 @@ from awp_lint.rules.batching.calls import over_batches
 
 #: Findings about one wait, copy or small kernel: they must run more often than once a request or an item of it.
 _SINGLE = re.compile(r"AWP(10[124567]|30[16]|60[1-5]|610)")
-#: Walks over a model's parts, which a loop over them would be, too: slower than a kernel.
+#: Walks over a model's parts, which a loop over them would be, too: slower than a kernel. By themselves or in a helper.
 _WALKS = re.compile(r"\b(named_)?(modules|parameters|buffers|children)\(")
+_TOLD_WALKS = re.compile(r" walks through all modules of ")
 _WITHIN_STEPS = frozenset((Level.LAYER, Level.EXPERT, Level.ELEMENT))
 #: Of rules that readers turned down in all their findings: shown where the user asks for low confidence.
 _DOUBTED = frozenset(("AWP309", "AWP607", "AWP706"))
@@ -45,7 +46,7 @@ def _negligible(rule: str, candidate: Candidate, view: FunctionView) -> bool:
     path = candidate.frequency.path
     if rule in _DOUBTED:
         return True
-    if candidate.frequency.known and path and not _walks(rule, candidate.node):
+    if candidate.frequency.known and path and not _walks(rule, candidate):
         if _SINGLE.fullmatch(rule) and _once_an_item(path, candidate.node, view):
             return True
         if rule in ("AWP301", "AWP306") and _beside_a_step(rule, path):
@@ -58,8 +59,11 @@ def _negligible(rule: str, candidate: Candidate, view: FunctionView) -> bool:
     return rule[3] in "16" and "vllm/" in view.path and any(map(_KEPT_ON_HOST.search, told))
 
 
-def _walks(rule: str, node: ast.AST) -> bool:
-    return rule == "AWP306" and _WALKS.search(ast.unparse(node)) is not None
+def _walks(rule: str, candidate: Candidate) -> bool:
+    if rule != "AWP306":
+        return False
+    told = _TOLD_WALKS.search(candidate.message) or _WALKS.search(ast.unparse(candidate.node))
+    return told is not None
 
 
 def _once_an_item(path: tuple[Level, ...], node: ast.AST, view: FunctionView) -> bool:

@@ -22,7 +22,7 @@ class VideoDecoder(nn.Module):
                     count += 1
             return count
 
-        self.cache = [None] * count_convs(self.decoder)  # expect[low]: AWP306
+        self.cache = [None] * count_convs(self.decoder)  # expect: AWP306
         self.encoder_cache = [None] * sum(isinstance(m, CausalConv) for m in self.encoder.modules())  # expect: AWP306
 
     @torch.inference_mode()
