@@ -132,7 +132,9 @@ class Frequencies:
             module = function.cls >= 0 and self.graph.is_module(self.index.first_class[file] + function.cls)
             entry = entries.convention(function, self._class_names(gid), module, self._uses_torch[file])
             if entry is not None:
-                self._enter(gid, entry)
+                reach = self.reach[gid]
+                # a script that runs a function leaves no doubt that it runs, only how often
+                self._enter(gid, entry if reach is None or module else entry._replace(certainty=reach.certainty))
                 found.append(gid)
         return found
 
