@@ -262,10 +262,10 @@ def test_listening_is_seen_in_descendants(tmp_path: Path) -> None:
     process = start(tmp_path, "s = listen(); time.sleep(30)")
     try:
         end = time.monotonic() + 10
-        while not ready.listens(os.getpid()):
+        while not ready.listens(process.pid):
             assert time.monotonic() < end
             time.sleep(0.05)
-        assert ready.listens(process.pid)
+        assert ready.listens(os.getpid())
         assert ready.port_accepts("localhost", int((tmp_path / "port").read_text()))
     finally:
         process.kill()
