@@ -22,8 +22,6 @@ _SINGLE = re.compile(r"AWP(10[124567]|30[16]|60[1-5]|610)")
 _WALKS = re.compile(r"\b(named_)?(modules|parameters|buffers|children)\(")
 _TOLD_WALKS = re.compile(r" walks through all modules of ")
 _WITHIN_STEPS = frozenset((Level.LAYER, Level.EXPERT, Level.ELEMENT))
-#: Of rules that readers turned down in all their findings: shown where the user asks for low confidence.
-_DOUBTED = frozenset(("AWP309", "AWP607", "AWP706"))
 #: Copies that find nothing to do once the attribute has been replaced.
 _MOVES = frozenset(("AWP602", "AWP603", "AWP604", "AWP606"))
 #: Code that rarely runs, or for people: the reads are what it is there for.
@@ -44,8 +42,6 @@ def weighed(rule: str, candidate: Candidate, view: FunctionView) -> Candidate:
 
 def _negligible(rule: str, candidate: Candidate, view: FunctionView) -> bool:
     path = candidate.frequency.path
-    if rule in _DOUBTED:
-        return True
     if candidate.frequency.known and path and not _walks(rule, candidate):
         if _SINGLE.fullmatch(rule) and _once_an_item(path, candidate.node, view):
             return True

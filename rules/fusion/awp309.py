@@ -134,7 +134,7 @@ class AllocationPerStep(Rule):
             node=node,
             message=f"{what} {often(frequency)}".rstrip(),
             action=action,
-            confidence=level,
+            confidence=lower(self.confidence, level),
             frequency=frequency,
             why=(*reasons(value, node), *frequency_reason(frequency)),
         )

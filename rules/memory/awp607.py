@@ -93,7 +93,7 @@ class HotCopy(Rule):
             node=node,
             message=f"`{copied}` is deep-copied {often(frequency)}".rstrip(),
             action=f"copy only what is written: `copy.copy({copied})` or a new object",
-            confidence=confidence,
+            confidence=lower(self.confidence, confidence),
             frequency=frequency,
             why=frequency_reason(frequency),
         )

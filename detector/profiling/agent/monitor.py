@@ -156,7 +156,7 @@ class Monitor:
         self._arm_all()
 
     def renew(self) -> None:
-        """After a fork, or when the plan grew: forget what was disabled and note first executions anew."""
+        """After a fork: forget what was disabled and note first executions anew."""
         for site in self.sites.values():
             site.forget()
         (self.on if self.recording else self.off)()
@@ -191,11 +191,6 @@ class Monitor:
 
     def knock(self) -> None:
         """Have the calls of torch modules pass by once more: safe points of a program that runs no mark."""
-        self.monitoring.restart_events()
-
-    def search_again(self) -> None:
-        """The plan grew: look at every code object once more."""
-        self.files.clear()
         self.monitoring.restart_events()
 
     def executed(self) -> list[str]:
