@@ -87,11 +87,11 @@ def wilson(good: int, total: int) -> tuple[float, float]:
     return middle - half, middle + half
 
 
-def draw_all(folders: list[Path], each: int, out: Path) -> None:
+def draw_all(folders: list[Path], each: int, out: Path, seed: int = SEED) -> None:
     out.mkdir(parents=True, exist_ok=True)
     rows: list[dict[str, Any]] = []
     for folder in folders:
-        generator = random.Random(f"{SEED} {folder.name}")
+        generator = random.Random(f"{seed} {folder.name}")
         found = scan(folder)
         chosen = draw(found, each, generator)
         generator.shuffle(chosen)
@@ -191,13 +191,14 @@ def main() -> None:
     drawing.add_argument("folders", nargs="+", type=Path)
     drawing.add_argument("--each", type=int, default=60)
     drawing.add_argument("--out", type=Path, required=True)
+    drawing.add_argument("--seed", type=int, default=SEED, help="another one draws a fresh sample")
     counting = commands.add_parser("count")
     counting.add_argument("out", type=Path)
     counting.add_argument("--reader", action="append", required=True)
     counting.add_argument("--settled", type=Path)
     options = parser.parse_args()
     if options.command == "draw":
-        draw_all(options.folders, options.each, options.out)
+        draw_all(options.folders, options.each, options.out, options.seed)
     else:
         count(options.out, options.reader, options.settled)
 

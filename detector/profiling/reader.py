@@ -153,8 +153,12 @@ def read_ring(path: Path) -> tuple[list[Event], int]:
 
 
 def _thinned(raw: dict[str, Any]) -> dict[int, tuple[tuple[int, int], ...]]:
-    stretches = tuple((int(start), int(end)) for start, end in raw.get("stretches", ()))
-    return {int(mark): stretches for mark in raw.get("marks", ())}
+    rows: list[tuple[int, int]] = []
+    for start, end in raw.get("stretches", ()):
+        if rows and rows[-1][1] == start:  # a unit that follows the last one: what runs over a tick is recorded too
+            start = rows.pop()[0]
+        rows.append((int(start), int(end)))
+    return {int(mark): tuple(rows) for mark in raw.get("marks", ())}
 
 
 def pair(

@@ -9,7 +9,7 @@ from programs import plan_of, pythons
 
 from awp_lint.detector.profiling.agent.budget import BUDGET, Thin, choose, share
 from awp_lint.detector.profiling.launch import RunOptions, run_profiled
-from awp_lint.detector.profiling.reader import pair
+from awp_lint.detector.profiling.reader import _thinned, pair
 from awp_lint.detector.profiling.session import WindowKind
 
 PROGRAM = """
@@ -51,20 +51,22 @@ def test_share_and_choice() -> None:
 def test_units_in_turn() -> None:
     # Units of 30 ms are read one at a time.
     switched: list[bool] = []
-    thin = Thin(frozenset({4}), 3, 9, lambda: switched.append(thin.on), 0.02, 30e6)
+    now = 0
+    thin = Thin(frozenset({4}), 3, 9, lambda: switched.append(thin.on), 0.02, 30e6, clock=lambda: now + 1)
     thin.begin()
     for now in range(10, 80, 10):
-        thin.unit((9,), now)
-        thin.unit((5,), now + 1)  # another unit's tick
+        assert thin.unit((9,), now) == (now + 1 if now in (10, 40, 70) else now)  # recording begins before the unit
+        thin.unit((5,), now + 2)  # another unit's tick
     thin.end(85)
-    assert thin.stretches == [(10, 20), (40, 50), (70, 85)]
+    assert thin.stretches == [(11, 20), (41, 50), (71, 85)]
     assert switched == [True, False, True, False, True]
 
 
 def test_short_units_in_rows_that_get_warm_first() -> None:
     # Rows of six units, one row in two; the first two of a row are not read.
     switched: list[bool] = []
-    thin = Thin(frozenset({4}), 2, 9, lambda: switched.append(thin.on), 0.02, 5e6)
+    now = 0
+    thin = Thin(frozenset({4}), 2, 9, lambda: switched.append(thin.on), 0.02, 5e6, clock=lambda: now)
     thin.begin()
     for now in range(10, 170, 10):
         thin.unit((9,), now)
@@ -74,17 +76,37 @@ def test_short_units_in_rows_that_get_warm_first() -> None:
 
 def test_only_the_first_units_of_a_window() -> None:
     # Ten percent in a window of 500 units: 25 of them take half the budget, arming the marks has the rest.
-    thin = Thin(frozenset({4}), None, 9, lambda: None, 0.1, 10e6)
+    now = 0
+    thin = Thin(frozenset({4}), None, 9, lambda: None, 0.1, 10e6, clock=lambda: now)
     thin.window_s = 5.0
     for start in (0, 1000):  # two windows
         thin.begin()
         assert thin.passing  # to be disabled before the first unit would be for all of the window
-        for unit in range(60):
-            thin.unit((9,), start + unit)
+        for now in range(start, start + 60):
+            thin.unit((9,), now)
         assert not thin.passing
         thin.end(start + 60)
     units = [start for start, _ in thin.stretches]
     assert units == [*range(2, 25), *range(1002, 1025)]
+
+
+def test_another_thread_begins_a_unit_while_recording_is_switched_on() -> None:
+    now = 10
+    inner: list[int] = []
+    thin = Thin(frozenset({4}), 2, 9, lambda: inner.append(thin.unit((9,), 11)), 0.02, 30e6, clock=lambda: now + 5)
+    thin.begin()
+    assert thin.unit((9,), now) == 15 and inner == [11]  # no unit of its own
+    assert thin.unit((9,), 14) == 14  # overtaken
+    thin.end(30)
+    assert thin.stretches == [(15, 30)]
+
+
+def test_units_in_a_row_are_one_stretch() -> None:
+    raw = {"marks": [4], "stretches": [[10, 20], [20, 30], [40, 50]]}
+    thinned = _thinned(raw)
+    assert thinned == {4: ((10, 30), (40, 50))}
+    events = [(15, 1, 4 << 1 | 1), (25, 1, 4 << 1)]  # over the tick of another thread
+    assert pair(events, 0, thinned).time_ns == [15, 25]
 
 
 def test_a_pair_does_not_span_stretches() -> None:

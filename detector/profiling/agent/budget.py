@@ -8,6 +8,7 @@ be scaled. The light marks go on being recorded in every unit.
 from __future__ import annotations
 
 import math
+from _thread import allocate_lock
 from collections import Counter
 from collections.abc import Mapping
 from time import thread_time_ns, time_ns
@@ -45,6 +46,7 @@ class Thin:
         switch: Callable[[], None],
         taken: float,
         unit_ns: float,
+        clock: Callable[[], int] = time_ns,
     ) -> None:
         self.marks = marks
         self.every = every
@@ -57,6 +59,8 @@ class Thin:
         self._unit_ns = unit_ns
         self._row = self.row()
         self._switch = switch
+        self._clock = clock
+        self._turns = allocate_lock()  # several threads may begin a unit at once
         self._count = 0
         self._began = 0
         self._recorded = 0  # units since the last switch
@@ -91,24 +95,40 @@ class Thin:
 
     def end(self, now: int) -> None:
         """A window closes."""
-        if self.on:
-            self.on = False
-            self._unit_ends(now)
+        with self._turns:
+            if self.on:
+                self.on = False
+                self._unit_ends(now)
 
-    def unit(self, marks: tuple[int, ...], now: int) -> None:
-        """A unit begins, in the program's thread."""
-        if self.pace not in marks:
-            return
+    def unit(self, marks: tuple[int, ...], now: int) -> int:
+        """A unit begins, in the program's thread. Returns when: later than ``now`` where recording had to begin first.
+
+        What other threads do until then is not recorded, so that the stretch must not reach back over it. A unit that
+        begins while another thread is here counts to the one before.
+        """
+        if self.pace not in marks or not self._turns.acquire(False):
+            return now
+        try:
+            return self._unit(now)
+        finally:
+            self._turns.release()
+
+    def _unit(self, now: int) -> int:
+        if now < self._began:  # overtaken
+            return now
         rows = self._count // self._row
         turn = rows == 0 if self.every is None else rows % self.every == 0
         self._count += 1
         if self.on:
             self._unit_ends(now)
-        self._began = now
         if turn is not self.on:
             self.on = turn
             self._recorded = 0
             self._switch()
+            if turn:
+                now = self._clock()
+        self._began = now
+        return now
 
     def _unit_ends(self, now: int) -> None:
         self._recorded += 1

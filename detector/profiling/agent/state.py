@@ -139,9 +139,9 @@ class State:
         if self.errand is not None:
             self.safe_point()
             now = time_ns()
-        self._tick(now, marks)
         if self.thin is not None and self.recording:
-            self.thin.unit(marks, now)
+            now = self.thin.unit(marks, now)
+        self._tick(now, marks)
         if self.errand is not None:
             self.safe_point(after=True)
 
