@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from awp_lint import __version__
 from awp_lint.detector.errors import UsageError
 from awp_lint.detector.profiling import reader
-from awp_lint.detector.profiling.launch import Plan, RunOptions, environment, start_error, write_plan
+from awp_lint.detector.profiling.launch import Plan, RunOptions, all_marks, environment, start_error, write_plan
 from awp_lint.detector.profiling.session import Session
 from awp_lint.detector.profiling.supervise import DURATION, Care, Phases
 
@@ -128,7 +128,7 @@ def attached(target: str, plan: Plan, options: RunOptions) -> Iterator[Session]:
         run.mkdir(mode=0o700)
         try:
             write_plan(run, plan, options)
-            care = options.care()
+            care = options.care(plan)
             with open(run / "held", "wb") as held:
                 fcntl.flock(held, fcntl.LOCK_EX)
                 started = time.time_ns()
@@ -140,7 +140,9 @@ def attached(target: str, plan: Plan, options: RunOptions) -> Iterator[Session]:
                     watch.follow()
                 finally:
                     (control / "asked").unlink(missing_ok=True)
-            session = reader.read_session(run, (), plan.marks, None, started, time.time_ns())
+                    if options.late is not None:
+                        options.late.close()
+            session = reader.read_session(run, (), all_marks(plan, options), None, started, time.time_ns())
             session.command = session.processes[0].argv if session.processes else ()
             session.notes = (*watch.notes, *session.notes)
             session.load = care.load.summary() if care.load is not None else None
@@ -210,9 +212,10 @@ class _Watch:
         said = False
         while not self._interrupted and self._running():
             now = time.monotonic()
+            care.tend(self.run)
             if not windows and self.phases.any("windows", "done", "closed"):
                 windows = now
-            if windows and (now > windows + (care.duration or DURATION) or self.phases.all_done()):
+            if windows and (now > windows + (care.duration or DURATION) + care.delay() or self.phases.all_done()):
                 return
             if not self.phases.any("warm-up", "windows", "done", "closed"):
                 if now > began + care.max_wait:
@@ -261,4 +264,4 @@ def profile_running(
     plan = Plan(tuple(marks), run.digests(marks))
     with Telemetry() as telemetry, attached(target, plan, run.run_options(options, "")) as session:
         telemetry_summary = telemetry.summary(session)
-        return run.analyse(session, findings, telemetry_summary)
+        return run.with_late(options.get("late"), session, findings, telemetry_summary)

@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import awp_lint
 from awp_lint.detector.profiling import agent, reader
@@ -27,6 +27,24 @@ from awp_lint.detector.profiling.load import load_of
 from awp_lint.detector.profiling.ready import split_url
 from awp_lint.detector.profiling.session import PlannedMark, Session
 from awp_lint.detector.profiling.supervise import Care, Outcome, Supervisor
+
+
+class LateMarks(Protocol):
+    """Who answers the agents' question which marks come while the program runs (see ``agent/late``)."""
+
+    room: int  # marks that may come
+    marks: tuple[PlannedMark, ...]  # that came
+    seconds: float  # for which the windows waited
+
+    @property
+    def roots(self) -> Sequence[str]:
+        """Real paths of the files and folders that hold the user's code."""
+
+    def poll(self, folder: Path, first: int) -> None:
+        """Look after the session's folder; returns soon. ``first``: the number of the first mark that may come."""
+
+    def close(self) -> None:
+        """The program has ended."""
 
 
 class LaunchError(Exception):
@@ -39,6 +57,11 @@ class Plan:
 
     marks: tuple[PlannedMark, ...] = ()
     digests: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def size(self) -> int:
+        """One more than the largest index."""
+        return max((planned.index for planned in self.marks), default=-1) + 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +84,9 @@ class RunOptions:
     streams: str | None = None  # a folder: the program's output goes to files in it, and its input is empty
     until_done: bool = False  # stop the program once its agents have done their task
     limit: float | None = None  # from its first window; a program that is still up then is stopped
+    late: LateMarks | None = None
 
-    def care(self) -> Care:
+    def care(self, plan: Plan) -> Care:
         """What the run is to be watched for. Raises :class:`UsageError` for addresses and bodies that are none."""
         http = HttpLoadSpec(self.load_url, self.rate, read_bodies(self.load_body)) if self.load_url else None
         if self.ready_url is not None:
@@ -77,32 +101,42 @@ class RunOptions:
             say=self.say,
             until_done=self.until_done,
             limit=self.limit,
+            tend=self._tender(plan),
+            delay=lambda: self.late.seconds if self.late is not None else 0.0,
         )
+
+    def _tender(self, plan: Plan) -> Callable[[Path], None]:
+        late, first = self.late, plan.size
+        return (lambda folder: None) if late is None else lambda folder: late.poll(folder, first)
 
 
 def write_plan(folder: Path, plan: Plan, options: RunOptions) -> None:
     """Write what the agents read into the session's folder."""
-    marks = [
-        {
-            "index": planned.index,
-            "path": planned.path,
-            "module": planned.module,
-            "kind": planned.mark.kind.value,
-            "line": planned.mark.line,
-            "column": planned.mark.column,
-            "end_line": planned.mark.end_line,
-            "end_column": planned.mark.end_column,
-            "function": planned.mark.function,
-            "function_line": planned.mark.function_line,
-            "unit": planned.unit,
-        }
-        for planned in plan.marks
-    ]
-    settings = {"duration": options.duration, "warmup": options.warmup, "whole": options.whole}
+    marks = [mark_row(planned) for planned in plan.marks]
+    settings: dict[str, Any] = {"duration": options.duration, "warmup": options.warmup, "whole": options.whole}
+    if options.late is not None:
+        settings |= {"late": options.late.room, "roots": list(options.late.roots)}
     text = json.dumps({"options": settings, "digests": dict(plan.digests), "marks": marks})
     (folder / "plan.json").write_text(text, encoding="utf-8")
     names = sorted({os.path.basename(planned.path) for planned in plan.marks})
     (folder / "plan.names").write_text("\n".join(names), encoding="utf-8", errors="surrogateescape")
+
+
+def mark_row(planned: PlannedMark) -> dict[str, Any]:
+    """A mark as the agents read it."""
+    return {
+        "index": planned.index,
+        "path": planned.path,
+        "module": planned.module,
+        "kind": planned.mark.kind.value,
+        "line": planned.mark.line,
+        "column": planned.mark.column,
+        "end_line": planned.mark.end_line,
+        "end_column": planned.mark.end_column,
+        "function": planned.mark.function,
+        "function_line": planned.mark.function_line,
+        "unit": planned.unit,
+    }
 
 
 def environment(base: Mapping[str, str], session: Path) -> dict[str, str]:
@@ -122,13 +156,23 @@ def run_profiled(command: Sequence[str], plan: Plan, options: RunOptions | None 
     folder.mkdir(parents=True, exist_ok=True)
     write_plan(folder, plan, options)
     env = environment(os.environ if options.env is None else options.env, folder)
-    care = options.care()
+    care = options.care(plan)
     started = time.time_ns()
-    outcome = _Child(command, env, options.streams).follow(folder, care)
-    session = reader.read_session(folder, tuple(command), plan.marks, outcome.exit_code, started, time.time_ns())
+    try:
+        outcome = _Child(command, env, options.streams).follow(folder, care)
+    finally:
+        if options.late is not None:
+            options.late.close()
+    marks = all_marks(plan, options)
+    session = reader.read_session(folder, tuple(command), marks, outcome.exit_code, started, time.time_ns())
     session.notes = (*outcome.notes, *session.notes)
     session.stopped, session.load = outcome.stopped, outcome.load
     return session
+
+
+def all_marks(plan: Plan, options: RunOptions) -> tuple[PlannedMark, ...]:
+    """The plan's marks and those that came while the program ran."""
+    return (*plan.marks, *(options.late.marks if options.late is not None else ()))
 
 
 class _Child:

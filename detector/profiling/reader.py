@@ -108,6 +108,7 @@ def read_process(place: Path, marks: tuple[PlannedMark, ...], ended_ns: int) -> 
     last = max([int(state.get("saved_ns", 0)), *(time for time, _, _ in events[-1:]), *paced[-1:]])
     windows = tuple(_window(raw, paced, requests, place, last or ended_ns) for raw in state.get("windows", ()))
     cost = state.get("marks_cost") or {}
+    late = (int(state["late"]["first"]), int(state["late"]["since_ns"])) if state.get("late") else None
     thinned = _thinned(state.get("thinned") or {})
     return ProcessSession(
         pid=int(born[0]),
@@ -119,7 +120,7 @@ def read_process(place: Path, marks: tuple[PlannedMark, ...], ended_ns: int) -> 
         device_uuids=tuple(state.get("device_uuids", ())),
         rank=state.get("rank"),
         backend=state.get("backend", "none"),
-        marks=marks,
+        marks=marks if late is not None else tuple(p for p in marks if p.index < first),
         pacing={kind: mark for kind, mark in (("step", step_loop), ("request", request_loop)) if mark is not None},
         mark_ns=(float(cost.get("inner_ns", 0)), float(cost.get("whole_ns", 0))),
         reached=_reached(place / "reached.bin"),
@@ -130,7 +131,8 @@ def read_process(place: Path, marks: tuple[PlannedMark, ...], ended_ns: int) -> 
         thinned=thinned,
         stalls_ms=tuple((str(what), float(ms)) for what, ms in state.get("stalls", ())),
         errors=tuple(state.get("errors", ())),
-        executed=_lines(place / "executed.txt"),
+        late=late,
+        led={int(mark): (str(p), int(line), str(name)) for mark, (p, line, name) in state.get("led", {}).items()},
         clean_exit=bool(state.get("clean_exit", False)),
     )
 
@@ -203,14 +205,6 @@ def _together(opened: int, closed: int, stretches: tuple[tuple[int, int], ...]) 
     """Whether both times lie in the same stretch of recording."""
     at = bisect.bisect_right(stretches, (opened, sys.maxsize)) - 1
     return at >= 0 and closed <= stretches[at][1]
-
-
-def _lines(path: Path) -> tuple[str, ...]:
-    try:
-        text = path.read_text(encoding="utf-8", errors="surrogateescape")
-    except OSError:
-        return ()
-    return tuple(text.split("\n")) if text else ()
 
 
 def _reached(path: Path) -> dict[int, int]:

@@ -18,12 +18,22 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from awp_lint.detector.errors import UsageError
 from awp_lint.detector.finding import Evidence, Finding, Mark
+from awp_lint.detector.profiling.launch import LateMarks
 from awp_lint.detector.profiling.session import PlannedMark, ProcessSession, Session
 
 if TYPE_CHECKING:
     from awp_lint.detector.profiling.costs import Costs
     from awp_lint.detector.profiling.launch import RunOptions
     from awp_lint.detector.profiling.timeline import Trace
+
+
+class Dependencies(LateMarks, Protocol):
+    """Late marks that belong to findings."""
+
+    notes: list[str]
+
+    def of(self, session: Session) -> list[Finding]:
+        """The findings, once the program has ended."""
 
 
 class UnitLoop(Protocol):
@@ -52,6 +62,7 @@ class ProfileOutcome:
     extra_findings: list[Finding] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     exit_code: int | None = None
+    dependencies: list[Finding] = field(default_factory=list)  # with their evidence: findings outside the scan
 
 
 def profile_findings(
@@ -70,7 +81,8 @@ def profile_findings(
     try:
         with Telemetry() as telemetry:
             session = run_profiled(command, Plan(tuple(marks), digests(marks)), run_options(options, folder))
-        outcome = analyse(session, findings, telemetry.summary(session))
+            summary = telemetry.summary(session)
+        outcome = with_late(options.get("late"), session, findings, summary)
         if options.get("perfetto"):
             from awp_lint.detector.profiling import perfetto
 
@@ -111,8 +123,11 @@ def digests(marks: Sequence[PlannedMark]) -> dict[str, str]:
     return found
 
 
-def plan(findings: Sequence[Finding], units: Sequence[UnitLoop]) -> list[PlannedMark]:
-    """Number the marks: one a place, shared by the findings that have it, then the unit loops. Paths are real ones."""
+def plan(findings: Sequence[Finding], units: Sequence[UnitLoop], first: int = 0) -> list[PlannedMark]:
+    """Number the marks from ``first`` on: one a place, shared by the findings that have it, then the unit loops.
+
+    Paths are real ones.
+    """
     planned: list[PlannedMark] = []
     places: set[tuple[str, Mark]] = set()
     for finding in findings:
@@ -121,10 +136,10 @@ def plan(findings: Sequence[Finding], units: Sequence[UnitLoop]) -> list[Planned
         path = os.path.realpath(finding.path)
         if (path, finding.mark) not in places:
             places.add((path, finding.mark))
-            planned.append(PlannedMark(len(planned), finding.id, path, module_of(path), finding.mark))
+            planned.append(PlannedMark(first + len(planned), finding.id, path, module_of(path), finding.mark))
     for loop in units:
         path = os.path.realpath(loop.path)
-        planned.append(PlannedMark(len(planned), "", path, loop.module or module_of(path), loop.mark, loop.unit))
+        planned.append(PlannedMark(first + len(planned), "", path, loop.module or module_of(path), loop.mark, loop.unit))
     return planned
 
 
@@ -155,6 +170,19 @@ def analyse(
     from awp_lint.detector.profiling import kineto
 
     return _analyse(session, findings, telemetry, kineto.load)
+
+
+def with_late(
+    late: Dependencies | None, session: Session, findings: Sequence[Finding], telemetry: Mapping[str, Any] | None
+) -> ProfileOutcome:
+    """:func:`analyse` with the findings that came while the program ran."""
+    if late is None:
+        return analyse(session, findings, telemetry)
+    more = late.of(session)
+    outcome = analyse(session, [*findings, *more], telemetry)
+    outcome.dependencies = [replace(finding, evidence=outcome.evidence.get(finding.id)) for finding in more]
+    outcome.notes += late.notes
+    return outcome
 
 
 def _analyse(

@@ -8,6 +8,7 @@ the clock that Kineto's ``baseTimeNanoseconds`` refers to. Threads are native id
 from __future__ import annotations
 
 import enum
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -89,8 +90,19 @@ class ProcessSession:
         default_factory=dict
     )  # kind of unit → PlannedMark.index of the loop that counts it
     mark_ns: tuple[float, float] = (0.0, 0.0)  # a recorded execution's own cost: inside its interval, and all of it
-    executed: tuple[str, ...] = ()  # files whose code ran (monitoring) or was loaded (compiled in)
+    late: tuple[int, int] | None = None  # marks from this number on came while the program ran, at this time (ns)
+    led: dict[int, tuple[str, int, str]] = field(default_factory=dict)  # such a mark → path, line, function of the user
     clean_exit: bool = True
+
+
+    def recorded(self, mark: int) -> tuple[tuple[int, int], ...] | None:
+        """When a mark was recorded, as (start_ns, end_ns); None for always."""
+        thinned = self.thinned.get(mark)
+        if self.late is None or mark < self.late[0]:
+            return thinned
+        since = self.late[1]
+        whole = ((since, sys.maxsize),) if thinned is None else thinned
+        return tuple((max(begin, since), end) for begin, end in whole if end > since)
 
 
 @dataclass(slots=True)

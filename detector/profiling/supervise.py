@@ -41,6 +41,8 @@ class Care:
     say: Callable[[str], None] = lambda line: None
     until_done: bool = False  # the program is stopped once its agents have done their task
     limit: float | None = None  # from its first window; until then max_wait
+    tend: Callable[[Path], None] = lambda folder: None  # called again and again with the session's folder
+    delay: Callable[[], float] = lambda: 0.0  # s for which the windows waited for something of ours
 
     @property
     def serves(self) -> bool:
@@ -81,6 +83,7 @@ class Supervisor:
         try:
             while self._code() is None:
                 interrupted = self._pass_on()
+                self.care.tend(self.folder)
                 why = "interrupted" if interrupted else self._over() or self._step(time.monotonic())
                 if why:
                     self._stop(why, interrupted)
@@ -135,7 +138,8 @@ class Supervisor:
         return self._loaded(now)
 
     def _measure(self, now: float) -> str:
-        care, limit = self.care, self._windows_at + (self.care.duration or DURATION)
+        care = self.care
+        limit = self._windows_at + (care.duration or DURATION) + care.delay()
         why = self._loaded(now)
         if why:
             return why

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from typing import Any
 
 from awp_lint.detector.finding import Evidence, Finding, Safety, Verdict, Verification, VerificationVerdict
@@ -134,8 +135,25 @@ def _fix_lines(finding: Finding) -> Iterator[Line]:
         yield line("      fix  ", (f"[{fix.safety.value}{effects}] ", "bold"), fix.title)
     for condition in fix.requires:
         yield line("           ", (f"only if {condition}", "yellow"))
-    for text in fix.diff.splitlines()[2:]:
+    for text in _hunks(fix.diff):
         yield line("      ", (text, _DIFF_STYLE.get(text[:1], "dim")))
+
+
+def _hunks(diff: str) -> Iterator[str]:
+    """A diff as it is shown beside a finding: without the names of the finding's own file, and files that it adds by
+    their names alone, since a helper module is longer than all that is to be said of the finding."""
+    lines = diff.splitlines()
+    starts = [n for n, pair in enumerate(pairwise(lines)) if pair[0][:4] == "--- " and pair[1][:4] == "+++ "]
+    own = True
+    for start, end in pairwise((*starts, len(lines))):
+        old, new, *hunks = lines[start:end]
+        if old == "--- /dev/null":
+            yield f"{new}: a new file of {len(hunks) - 1} lines (--diff shows it)"
+            continue
+        if not own:
+            yield from (old, new)
+        own = False
+        yield from hunks
 
 
 def _verdict_words(evidence: Evidence) -> tuple[tuple[str, str], ...]:

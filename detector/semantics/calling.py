@@ -12,6 +12,8 @@ from awp_lint.detector.semantics.stopwords import BUILTINS, METHODS
 _STARTERS = frozenset(
     ("Thread", "Process", "submit", "run_in_executor", "to_thread", "create_task", "run_in_threadpool")
 )
+#: Builtins that ask something of a class or a function and never call it.
+_ASKERS = frozenset(("isinstance", "issubclass", "hasattr", "callable", "id", "repr", "print"))
 
 
 class Calling(Binding):
@@ -30,10 +32,13 @@ class Calling(Binding):
         if attribute not in METHODS:
             callee = self.ref(func, f)
             if callee != UNKNOWN or attribute:
-                if callee == UNKNOWN:
-                    callee = self.intern((".", UNKNOWN, attribute))
+                if callee == UNKNOWN:  # what a library defines is no method of the project, whatever its name
+                    method = "" if self.of_library(func.value, f) else attribute  # type: ignore[attr-defined]
+                    callee = self.intern((".", UNKNOWN, method))
                 f.calls.append(CallFact(node.lineno, node.col_offset, callee, loops, guard))
         name = attribute or (func.id if type(func) is ast.Name else "")
+        if name in _ASKERS:
+            return
         start = GUARD_START if name in _STARTERS else 0
         for arg in node.args:
             self.reference(arg, f, loops, guard | start)

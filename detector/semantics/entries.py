@@ -130,6 +130,20 @@ _PIPELINE_CLASS = re.compile(
 )
 
 
+#: Names that leave no doubt: set-up even where the code of a step calls it.
+_SETUP_NAME = re.compile(
+    r"_?init_weights|_?init_executor|_?init_workers?|initialize_(weights|model|cache|from_config|kv_cache)|load_weights"
+    r"|load_(lora_)?model|process_weights_after_loading|finalize_\w*weights|create_weights|reset_parameters|init_device"
+    r"|determine_available_memory|profile_run|_?dummy_run|capture_model|compile_or_warm_up_model|\w*warm_?up\w*"
+    r"|\w*_first_(launch|run|call)|tie_weights"
+)
+
+
+def is_setup(function: FunctionFact) -> bool:
+    """Whether its name leaves no doubt that it runs at set-up, or the first time only."""
+    return _SETUP_NAME.fullmatch(function.qualname.rpartition(".")[2]) is not None
+
+
 def is_cold(function: FunctionFact) -> bool:
     """Set-up by its name or its decorators, whoever calls it by convention."""
     name = function.qualname.rpartition(".")[2]

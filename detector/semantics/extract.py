@@ -267,7 +267,7 @@ class _Extractor(Calling):
     # statements ----------------------------------------------------------------------------------------------------
 
     def block(self, body: Sequence[ast.stmt], f: FunctionDraft, loops: tuple[str, ...], guard: int) -> None:
-        for node in body:
+        for at, node in enumerate(body):
             kind = type(node)
             if kind is ast.Expr:
                 self.expr(node.value, f, loops, guard)  # type: ignore[attr-defined]
@@ -275,6 +275,8 @@ class _Extractor(Calling):
                 self.assign(node, f, loops, guard)  # type: ignore[arg-type]
             elif kind is ast.If:
                 self.branch(node, f, loops, guard)  # type: ignore[arg-type]
+                if f.index and regions.leaves_when_made(node, body[at + 1 :]):  # type: ignore[arg-type]
+                    guard |= GUARD_ONCE
             elif kind is ast.Return:
                 if node.value is not None:  # type: ignore[attr-defined]
                     self.returned(node.value, f, loops, guard)  # type: ignore[attr-defined]

@@ -62,6 +62,7 @@ class Frequencies:
         self._uses_torch = [_uses_torch(self.index, number) for number in range(len(self.index.files))]
         self._blocked = [self._does_not_heat(gid) for gid in range(len(self.index.functions))]
         self._cold = [entries.is_cold(f) for f in self.index.functions]
+        self._setup = [entries.is_setup(f) for f in self.index.functions]
         self._cached = [entries.is_cached(f) for f in self.index.functions]
         self._first = [entries.is_first(f) for f in self.index.functions]
         self._by_user(entry_points)
@@ -223,7 +224,7 @@ class Frequencies:
         if target is not None:
             if self._cold[target] and edge.assumed:
                 return None
-            if self._cached[target] or self._builds_module(target):
+            if self._cached[target] or self._builds_module(target) or (len(reach.path) > 1 and self._setup[target]):
                 return Reach((), certainty, cold=True)
         if edge.guard & GUARD_ONCE:
             return Reach((), certainty, cold=True)

@@ -65,6 +65,12 @@ class Referring:
             current = current.outer
         return UNKNOWN if name in BUILTINS or name in self.libraries else name
 
+    def of_library(self, node: ast.expr, f: FunctionDraft) -> bool:
+        """Whether a chain of names begins with a library: ``nn.functional`` of ``from torch import nn``."""
+        while type(node) is ast.Attribute:
+            node = node.value
+        return type(node) is ast.Name and node.id in self.libraries and not (f.index and node.id in f.env)
+
     def ref(self, node: ast.expr, f: FunctionDraft, depth: int = 0) -> Ref:
         """What an expression refers to."""
         kind = type(node)

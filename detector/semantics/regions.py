@@ -299,22 +299,41 @@ def _fills_cache(node: ast.If) -> bool:
 
 def made_and_left(statement: ast.stmt, body: list[ast.stmt]) -> bool:
     """Whether an earlier statement of the body leaves once what a later one makes is there: ``if self.x: return``."""
-    for earlier in body:
-        if earlier is statement:
-            return False
-        if not (isinstance(earlier, ast.If) and isinstance(earlier.body[-1], ast.Return) and not earlier.orelse):
-            continue
-        test = earlier.test
-        if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], ast.IsNot):
+    at = body.index(statement)
+    return any(leaves_when_made(earlier, body[index + 1 :]) for index, earlier in enumerate(body[:at]))
+
+
+def leaves_when_made(node: ast.stmt, later: list[ast.stmt]) -> bool:
+    """``if self.x is not None: return`` and ``if key in self._seen: return`` where what follows makes it so."""
+    if not (isinstance(node, ast.If) and isinstance(node.body[-1], ast.Return) and not node.orelse):
+        return False
+    test = node.test
+    if isinstance(test, ast.Compare) and len(test.ops) == 1:
+        right = test.comparators[0]
+        if isinstance(test.ops[0], ast.In):
+            return isinstance(right, ast.Attribute) and any(_puts_into(part, right.attr) for part in _parts(later))
+        if isinstance(test.ops[0], ast.IsNot):
             test = test.left
-        if isinstance(test, ast.Attribute) and any(
-            isinstance(target, ast.Attribute) and target.attr == test.attr
-            for later in body
-            if isinstance(later, ast.Assign)
-            for target in later.targets
-        ):
-            return True
-    return False
+    return isinstance(test, ast.Attribute) and any(
+        isinstance(target, ast.Attribute) and target.attr == test.attr
+        for part in _parts(later)
+        if isinstance(part, ast.Assign)
+        for target in part.targets
+    )
+
+
+def _parts(statements: list[ast.stmt]) -> Iterable[ast.AST]:
+    return (part for statement in statements for part in ast.walk(statement))
+
+
+def _puts_into(part: ast.AST, name: str) -> bool:
+    """``self.name.add(key)``, ``self.name[key] = …``."""
+    if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and part.func.attr in ("add", "append"):
+        return isinstance(part.func.value, ast.Attribute) and part.func.value.attr == name
+    return isinstance(part, ast.Assign) and any(
+        isinstance(target, ast.Subscript) and isinstance(target.value, ast.Attribute) and target.value.attr == name
+        for target in part.targets
+    )
 
 
 #: Inputs that come with the first step of a request and not again.

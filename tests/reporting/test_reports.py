@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import io
 import json
 
@@ -120,6 +121,20 @@ def test_free_findings_take_one_line_and_verbose_shows_them_whole() -> None:
     free = finding(evidence=Evidence(Verdict.PRESENT_BUT_FREE, "below 1 % of the step", calls=50))
     assert "waits for the device" not in plain(text.render(Report((free,))))
     assert "waits for the device" in plain(text.render(Report((free,)), verbose=True))
+
+
+def test_a_file_that_a_fix_adds_is_named_in_text_and_whole_in_json() -> None:
+    diff = (
+        "--- /dev/null\n+++ b/pkg/helper.py\n@@ -0,0 +1,2 @@\n+--- no header\n+made = 1\n"
+        + FIX.diff
+        + "--- a/n.py\n+++ b/n.py\n@@ -1 +1 @@\n-u\n+v\n"
+    )
+    report = Report((finding(fix=dataclasses.replace(FIX, diff=diff)),))
+    out = plain(text.render(report))
+    assert "+++ b/pkg/helper.py: a new file of 2 lines (--diff shows it)" in out and "made" not in out
+    assert "+++ b/m.py" not in out and "+y" in out  # the finding's own file is named in its first line
+    assert "--- a/n.py" in out and "+++ b/n.py" in out and "+v" in out
+    assert json_report.as_dict(report)["findings"][0]["fix"]["diff"] == diff
 
 
 def test_copies_of_the_same_code_are_folded_in_text_only() -> None:

@@ -83,6 +83,14 @@ class Thin:
         units = self.window_s * 1e9 / max(self._unit_ns, 1.0)
         return min(max(least, int(BUDGET / 2 * units / self._taken)), _LONGEST)
 
+    def followed_by(self, later: Thin | None) -> Thin:
+        """One for both, when the choice was made anew: of the marks of either only what this one has seen counts."""
+        if later is None:
+            return self
+        later.marks |= self.marks
+        later.stretches = self.stretches
+        return later
+
     def facts(self) -> dict[str, Any]:
         """For ``process.json``; the stretch that is under way is open."""
         return {"marks": sorted(self.marks), "every": self.every, "stretches": self.stretches}

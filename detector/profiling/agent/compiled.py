@@ -21,12 +21,14 @@ from time import time_ns
 from types import CodeType, ModuleType
 from typing import Any, Callable
 
+from awp_lint.detector.profiling.agent.exchange import Exchange
 from awp_lint.detector.profiling.agent.files import command_line, script
 from awp_lint.detector.profiling.agent.plan import AgentMark
 from awp_lint.detector.profiling.agent.rewrite import CLOSE, MAIN, OPEN, TICK, rewrite
 from awp_lint.detector.profiling.agent.ring import RECORD
 from awp_lint.detector.profiling.agent.selfcost import CALLS, MARK, measure, nothing
 from awp_lint.detector.profiling.agent.state import State
+from awp_lint.detector.profiling.agent.warmth import dynamo_frames
 
 
 class _First(dict):  # type: ignore[type-arg]
@@ -56,12 +58,15 @@ class Compiled:
         self.first = _First(state)
         self.dynamo: Callable[[], bool] | None = None
         self.main: _Script | None = None
+        self.exchange = Exchange(state, self.compile)
+        self.finder: Finder | None = None
 
     def start(self) -> None:
         """Put the helpers, the finder and, for a script with marks, the path hook in place."""
         self._helpers()
         setattr(builtins, TICK, self._tick)
-        sys.meta_path.insert(0, Finder(self))
+        self.finder = Finder(self)
+        sys.meta_path.insert(0, self.finder)
         path = script()
         marks = self.state.marks_of(path) if path else False
         if path and isinstance(marks, list):
@@ -118,10 +123,21 @@ class Compiled:
     def knock(self) -> None:
         """Nothing passes by here but marks and units."""
 
-    def executed(self) -> list[str]:
-        """Files whose code was loaded."""
-        found = (getattr(module, "__file__", None) for module in list(sys.modules.values()))
-        return [name for name in found if isinstance(name, str)]
+    def watch(self) -> None:
+        """Nothing tells here which code begins to run: the threads' stacks have to do."""
+
+    def watched(self) -> set[str]:
+        """Files whose code began to run since :meth:`watch`."""
+        return set()
+
+    def adopt(self, first: int) -> None:
+        """The plan has marks from number ``first`` on in files that hold none yet: put them into what lives."""
+        if self.finder is not None:
+            self.finder.renew()
+        if self.dynamo is not None and dynamo_frames():
+            self.state.record.error("dependencies are not marked: the program compiles functions of its own code")
+            return
+        self.exchange.everywhere(first)
 
     def dynamo_loads(self) -> None:
         """From now on functions may be traced: the helpers must vanish from what Dynamo sees."""
@@ -266,7 +282,11 @@ class Finder:
 
     def __init__(self, backend: Compiled) -> None:
         self.backend = backend
-        self.names = {name[:-3] for name in backend.state.plan.names}
+        self.renew()
+
+    def renew(self) -> None:
+        """The plan has grown."""
+        self.names = {name[:-3] for name in self.backend.state.plan.names}
         self.packages = "__init__" in self.names
 
     def find_spec(self, name: str, path: Any = None, target: ModuleType | None = None) -> ModuleSpec | None:

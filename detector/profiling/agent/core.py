@@ -63,7 +63,6 @@ class Agent:
             seen = self.state.armed or self.state.other_copies or self.record.errors
             if seen or torch_module() is not None or self.attached or self.schedule.phase != "waiting":
                 self.record.save(clean_exit=True, **facts(self.state, self.backend))
-            self.record.executed(self.backend.executed())
             self.record.ended()
         except BaseException as fault:
             self.record.error("the agent could not end", fault)

@@ -5,7 +5,7 @@
 ``marks.ring``    open and close events of marks, ``ticks.ring`` the starts of units (:mod:`ring`)
 ``reached.bin``   the first execution of each mark
 ``trace-N.json``  one slice of torch.profiler each
-``executed.txt``  files whose code ran, one a line: at the end of warm-up, and at the end
+``hot.txt``       files whose code runs in a unit, one a line, where dependencies are to be looked at (:mod:`late`)
 ``ended``         there when the process came to its own end
 """
 
@@ -69,13 +69,12 @@ class Record:
         """A file in this process's folder."""
         return os.path.join(self.folder, name)
 
-    def executed(self, names: list[str]) -> None:
-        """Write the list of files whose code ran, so that those outside the scan can be scanned too."""
-        kept = [name for name in names if not name.startswith("<")]
-        temporary = self.path("executed.tmp")
+    def hot(self, names: list[str]) -> None:
+        """Write the list of files whose code runs, so that those outside the scan can be scanned too."""
+        temporary = self.path("hot.tmp")
         with open(temporary, "w", encoding="utf-8", errors="surrogateescape") as file:
-            file.write("\n".join(kept))
-        os.replace(temporary, self.path("executed.txt"))
+            file.write("\n".join(names))
+        os.replace(temporary, self.path("hot.txt"))
 
     def ended(self) -> None:
         """The process came to its own end."""

@@ -91,6 +91,7 @@ class Monitor:
         self.usual: dict[int, dict[int, tuple[int, ...]]] = {}
         self.frames: set[tuple[int, int]] = set()  # (frame, loop mark) where a loop's opening is inside the loop
         self.recording = False
+        self.seen: set[str] | None = None  # files whose code begins to run, while somebody wants to know
         self.tool: int | None = None
         for tool in _TOOLS:
             try:
@@ -193,9 +194,23 @@ class Monitor:
         """Have the calls of torch modules pass by once more: safe points of a program that runs no mark."""
         self.monitoring.restart_events()
 
-    def executed(self) -> list[str]:
-        """Files whose code ran."""
-        return list(self.files)
+    def watch(self) -> None:
+        """Note the files whose code begins to run from here on."""
+        self.seen = set()
+        self.monitoring.restart_events()
+
+    def watched(self) -> set[str]:
+        """Files whose code began to run since :meth:`watch`."""
+        seen, self.seen = self.seen, None
+        return seen or set()
+
+    def adopt(self, first: int) -> None:
+        """The plan has marks from number ``first`` on in files that hold none yet: look at all code once more."""
+        for name, marks in list(self.files.items()):
+            if not marks:
+                del self.files[name]
+        self.take_running()
+        self.monitoring.restart_events()
 
     def _arm_all(self) -> None:
         for site in list(self.sites.values()):
@@ -216,6 +231,8 @@ class Monitor:
                     marks = files[code.co_filename] = state.marks_of(code.co_filename)
                 if state.parked and perf_counter() > state.parked + _BEHIND_FORK:
                     state.resume()
+                if self.seen is not None:
+                    self.seen.add(code.co_filename)
                 if marks:
                     self._found(code, marks)
                 elif code.co_name == "_call_impl":

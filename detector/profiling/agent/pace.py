@@ -21,6 +21,10 @@ class Pace:
             self._kinds = {mark.number: mark.unit for mark in marks if mark.unit}
         return self._kinds
 
+    def renew(self) -> None:
+        """The plan has grown."""
+        self._kinds = None
+
     def counts(self) -> tuple[int, int]:
         """Steps and requests; of several loops that count the same, the one that ticked most."""
         steps = requests = 0

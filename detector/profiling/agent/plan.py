@@ -34,6 +34,7 @@ class Plan:
         self.session = session
         with open(os.path.join(session, "plan.names"), encoding="utf-8", errors="surrogateescape") as names:
             self.names = frozenset(names.read().split("\n")) - {""}
+        self.late = -1  # the number of the first mark that came while the program ran; -1 without
         self._loaded: dict[str, Any] | None = None
         self._by_path: dict[str, list[AgentMark]] = {}
 
@@ -52,6 +53,18 @@ class Plan:
             self._loaded = loaded
         return self._loaded
 
+    def extend(self, marks: list[dict[str, Any]], digests: dict[str, str], first: int) -> None:
+        """More marks, from number ``first`` on, in files that hold none yet."""
+        loaded = self._load()
+        by_path = dict(self._by_path)
+        for raw in marks:
+            mark = AgentMark(raw["index"], *(raw.get(name) for name in AgentMark._fields[1:]))
+            by_path.setdefault(os.path.realpath(mark.path), []).append(mark)
+        self.names = self.names | {os.path.basename(path) for path in by_path}
+        self.late = first
+        self._loaded = dict(loaded, digests=dict(loaded["digests"], **digests))
+        self._by_path = by_path
+
     @property
     def options(self) -> dict[str, Any]:
         """The run's options, see :mod:`awp_lint.detector.profiling.launch`."""
@@ -64,8 +77,14 @@ class Plan:
 
     @property
     def size(self) -> int:
-        """One more than the largest index."""
-        return max((mark.number for marks in self.by_path.values() for mark in marks), default=-1) + 1
+        """One more than the largest index that may come."""
+        here = max((mark.number for marks in self.by_path.values() for mark in marks), default=-1) + 1
+        return here + int(self.options.get("late") or 0)
+
+    @property
+    def roots(self) -> list[str]:
+        """Real paths of the files and folders that were scanned."""
+        return list(self.options.get("roots") or ())
 
     @property
     def counting(self) -> frozenset[int]:

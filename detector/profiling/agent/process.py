@@ -28,6 +28,7 @@ def facts(state: State, backend: Any) -> dict[str, Any]:
         "armed": sorted(state.armed),
         "other_copies": {str(mark): path for mark, path in state.other_copies.items()},
         "differs": sorted(state.differs),
+        "led": {str(mark): place for mark, place in list(state.led.items())},
         "thinned": state.thin and state.thin.facts(),
     }
 

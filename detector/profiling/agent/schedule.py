@@ -20,6 +20,7 @@ from typing import Any, Callable
 from awp_lint.detector.profiling.agent.budget import BUDGET, Thin, choose, event_ns, share
 from awp_lint.detector.profiling.agent.errand import Errand
 from awp_lint.detector.profiling.agent.files import Record
+from awp_lint.detector.profiling.agent.late import Late
 from awp_lint.detector.profiling.agent.pace import Pace
 from awp_lint.detector.profiling.agent.process import facts, others
 from awp_lint.detector.profiling.agent.ring import BREAK
@@ -43,6 +44,7 @@ class Schedule:
         self.record = record
         self.pace = Pace(state)
         self.slices = Slices(state, backend, record, self.pace, self)
+        self.late = Late(state, backend, record, self.pace, self.wait)
         self.options: dict[str, Any] = {}
         self._bell = allocate_lock()
         self._bell.acquire()
@@ -51,6 +53,7 @@ class Schedule:
         self._parked = False
         self._primed = False
         self._began: float | None = None  # when the windows did
+        self._waited = 0.0  # s for what has nothing to do with windows
         self._number = self._at = 0  # the round, and the window in it
         self._started = False
         self._whole: dict[str, Any] | None = None
@@ -173,15 +176,14 @@ class Schedule:
         if self._began is None:
             self._enter("warm-up")
             self._warm_up()
-            self.record.executed(self.backend.executed())
             self._weigh()
             self._began = perf_counter()
         self._enter("windows")
         limit = self._began + float(self.options.get("duration") or 60.0)
         while self._number < _ROUNDS:
-            if self._number and not self._at and perf_counter() > limit:
+            if self._number and not self._at and perf_counter() > limit + self._waited:
                 break
-            steps = self._round(self._number, limit)
+            steps = self._round(self._number, limit + self._waited)
             while self._at < len(steps):
                 steps[self._at]()
                 self._at += 1
@@ -204,8 +206,20 @@ class Schedule:
 
         # The baseline that closes a round opens the next: the nearer two are, the less has the host drifted between.
         if not number:
-            return [plain, marks, trace, trace, self._rest, plain]
+            return [plain, marks, trace, trace, self._rest, plain, self._dependencies]
         return [plain, marks, trace, self.slices.aimed, self._rest]
+
+    def _dependencies(self) -> None:
+        """Behind the first round, so that a program which ends soon has had its windows."""
+        if not self.options.get("late"):
+            return
+        began = perf_counter()
+        try:
+            if self.late.adopt():
+                self.slices.forget()
+                self._weigh()
+        finally:
+            self._waited += perf_counter() - began
 
     def _rest(self) -> None:
         torch = torch_module()
@@ -311,6 +325,7 @@ class Schedule:
             return
         ring = self.state.marks_ring()
         cost = event_ns(ring)
+        before_thin, self.state.thin = self.state.thin, None
         self.backend.on()
         try:
             start, began, units = ring.written(), perf_counter(), self.pace.units()
@@ -346,6 +361,8 @@ class Schedule:
                 facts.update(every=choice.every)
         elif taken > BUDGET:
             self.record.error("recording takes %.1f %% of the run's time, and no unit is known" % (100 * taken))
+        if before_thin is not None:
+            self.state.thin = before_thin.followed_by(self.state.thin)
         self.record.facts["marks_cost"] = facts
 
 

@@ -62,6 +62,10 @@ class Slices:
         self._bytes_per_unit = 0.0
         self._bytes_per_second = 0.0
 
+    def forget(self) -> None:
+        """Units may be others from here on: the next slice tells anew what one holds."""
+        self._bytes_per_unit = self._bytes_per_second = 0.0
+
     def trace(self, longest: float) -> None:
         """One slice of as many units as fit, ``longest`` seconds at most."""
         if torch_module() is None:

@@ -45,6 +45,7 @@ class State:
         self._ticks: Ring | None = None
         self._reached: Reached | None = None
         self.first: set[int] = set()
+        self.led: dict[int, list[Any]] = {}  # the line of the scanned code that led to a mark in a dependency
         self.counters: dict[int, Any] = {}
         self.recording = False  # whether marks are
         self.parked = 0.0  # since when, in perf_counter's seconds, the schedule waits to go on after a fork
@@ -117,10 +118,20 @@ class State:
         if reached is None:
             size = self.plan.size
             reached = self._reached = self._once("reached.bin", lambda path: Reached(path, size))
+        late = self.plan.late
         for mark in marks:
             reached.set(mark)
+            if 0 <= late <= mark and mark not in self.led:
+                self._note_who_led(mark)
         self.first.update(marks)
         self.wake()
+
+    def _note_who_led(self, mark: int) -> None:
+        from awp_lint.detector.profiling.agent.late import led_by
+
+        place = led_by(self.plan, self.cwd)
+        if place is not None:
+            self.led[mark] = place
 
     def safe_point(self, after: bool = False, codes: tuple[int, ...] = ()) -> None:
         """A thread of the program is between two operations here; let it do what is asked, if it is the one.

@@ -58,10 +58,10 @@ class Warmth:
 
 def work(reached: int) -> tuple[Any, ...]:
     """What stands still once a program is warm. Cheap, and touches no device."""
-    return (len(sys.modules), reached, _compiled(), _segments())
+    return (len(sys.modules), reached, dynamo_frames(), _segments())
 
 
-def _compiled() -> int:
+def dynamo_frames() -> int:
     """How many frames Dynamo has compiled."""
     utils = sys.modules.get("torch._dynamo.utils")
     counters = getattr(utils, "counters", None)
