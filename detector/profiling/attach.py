@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from awp_lint import __version__
 from awp_lint.detector.errors import UsageError
 from awp_lint.detector.profiling import reader
-from awp_lint.detector.profiling.launch import Plan, RunOptions, all_marks, environment, start_error, write_plan
+from awp_lint.detector.profiling.launch import Plan, RunOptions, environment, late_marks, start_error, write_plan
 from awp_lint.detector.profiling.session import Session
 from awp_lint.detector.profiling.supervise import DURATION, Care, Phases
 
@@ -142,7 +142,7 @@ def attached(target: str, plan: Plan, options: RunOptions) -> Iterator[Session]:
                     (control / "asked").unlink(missing_ok=True)
                     if options.late is not None:
                         options.late.close()
-            session = reader.read_session(run, (), all_marks(plan, options), None, started, time.time_ns())
+            session = reader.read_session(run, (), plan.marks, None, started, time.time_ns(), late_marks(options))
             session.command = session.processes[0].argv if session.processes else ()
             session.notes = (*watch.notes, *session.notes)
             session.load = care.load.summary() if care.load is not None else None

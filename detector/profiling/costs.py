@@ -24,6 +24,9 @@ FIGURES = (
 )  # fmt: skip
 
 
+Stretches = tuple[tuple[int, int], ...]
+
+
 @dataclass(slots=True)
 class MarkTable:
     """Figures by mark and unit: ``figures[name][mark, unit]``, times in ms, from trace windows.
@@ -38,8 +41,10 @@ class MarkTable:
     host_calls: Floats
     seen: Ints
     astray: Ints
-    traced: Bools  # by unit of the trace windows: whether the marks that are not recorded in every unit were, in it
-    hosted: Bools  # the same of the marks-only windows
+    # By when a mark was recorded (see ``ProcessSession.recorded``): by unit of the trace windows whether it was, in it;
+    # the same of the marks-only windows.
+    traced: dict[Stretches, Bools]
+    hosted: dict[Stretches, Bools]
 
 
 @dataclass(slots=True)
@@ -85,12 +90,13 @@ def process_costs(process: ProcessSession, kind: str, load: Loader) -> Costs:
     whole = kind == "run"
     parts: list[dict[str, Floats]] = []
     host_parts: list[tuple[Floats, Floats]] = []
-    traced: list[Bools] = []
-    hosted: list[Bools] = []
-    stretches = next(iter(process.thinned.values()), ())
+    recorded = {s for planned in process.marks if (s := process.recorded(planned.index)) is not None}
+    traced: dict[Stretches, list[Bools]] = {stretches: [] for stretches in recorded}
+    hosted: dict[Stretches, list[Bools]] = {stretches: [] for stretches in recorded}
     seen, astray = np.zeros(count, np.int64), np.zeros(count, np.int64)
     counting = unit_marks(process.marks, kind, process.pacing.get(kind))
     slices: list[Slice] = []
+    came: list[bool] = []  # by slice: whether all marks were there
     marked_ms: list[Floats] = []
     facts = TraceFacts()
     singles = Singles()
@@ -106,7 +112,8 @@ def process_costs(process: ProcessSession, kind: str, load: Loader) -> Costs:
             astray += np.bincount(found.mark[spans.between(found.open)], minlength=count)[:count]
             if window.kind is WindowKind.MARKS and (timed is None or id(window) in timed):
                 host_parts.append(_host(found, spans, count, process.mark_ns))
-                hosted.append(_recorded(spans, stretches))
+                for stretches in recorded:
+                    hosted[stretches].append(_recorded(spans, stretches))
                 marked_ms.append(spans.ms)
                 singles.add_marked(found, own_ms(found, process.mark_ns), (window.end_ns - window.start_ns) / 1e6)
         else:
@@ -122,9 +129,11 @@ def process_costs(process: ProcessSession, kind: str, load: Loader) -> Costs:
             astray += np.bincount(found.mark[spans.between(found.open)], minlength=count)[:count]
             joined = _Joined(trace, found, spans)
             parts.append(_traced(joined, count, facts, singles))
-            traced.append(_recorded(spans, stretches))
+            for stretches in recorded:
+                traced[stretches].append(_recorded(spans, stretches))
             if timed is not None and id(window) in timed and (one := _slice(joined)) is not None:
                 slices.append(one)
+                came.append(process.late is None or window.start_ns >= process.late[1])
     figures = {name: _pool([p[name] for p in parts], count) for name in FIGURES}
     table = MarkTable(
         figures,
@@ -132,9 +141,11 @@ def process_costs(process: ProcessSession, kind: str, load: Loader) -> Costs:
         _pool([c for _, c in host_parts], count),
         seen,
         astray,
-        np.concatenate(traced) if traced else np.empty(0, np.bool_),
-        np.concatenate(hosted) if hosted else np.empty(0, np.bool_),
+        {stretches: np.concatenate(found) for stretches, found in traced.items() if found},
+        {stretches: np.concatenate(found) for stretches, found in hosted.items() if found},
     )
+    if sum(came) >= 2:  # a slice without the late marks would say that they save nothing
+        slices = [one for one, whole_plan in zip(slices, came, strict=True) if whole_plan]
     time = units.unit_time(process, kind)
     stretch = 1.0
     if not whole and time.ms.size and facts.unit_ms.size:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from awp_lint.detector.finding import Copies, Mark
-from awp_lint.detector.profiling.costs import FIGURES, Costs
+from awp_lint.detector.profiling.costs import FIGURES, Costs, Stretches
 from awp_lint.detector.profiling.session import ProcessSession
-from awp_lint.detector.profiling.timeline import Floats
+from awp_lint.detector.profiling.timeline import Bools, Floats
 from awp_lint.detector.profiling.units import DRIFT
 from awp_lint.detector.profiling.whatif import WhatIf
 
@@ -115,12 +115,10 @@ def pool(found: Sequence[tuple[ProcessSession, Costs, int]], unit: str) -> Measu
     alone = _alone(running)
 
     def traced(name: str) -> Floats:
-        rows = [(c.table.figures[name][i], c.table.traced, i in p.thinned) for p, c, i in running]
-        return joined([row[kept] if thinned else row for row, kept, thinned in rows])
+        return joined([_kept(c.table.figures[name][i], c.table.traced, p.recorded(i)) for p, c, i in running])
 
     def hosted(name: str) -> Floats:
-        rows = [(getattr(c.table, name)[i], c.table.hosted, i in p.thinned) for p, c, i in running]
-        return joined([row[kept] if thinned else row for row, kept, thinned in rows])
+        return joined([_kept(getattr(c.table, name)[i], c.table.hosted, p.recorded(i)) for p, c, i in running])
 
     costs = [c for _, c, _ in running]
     busy = joined([c.facts.busy_ms for c in costs])
@@ -162,6 +160,11 @@ def pool(found: Sequence[tuple[ProcessSession, Costs, int]], unit: str) -> Measu
         unit_source="marks",
         busy_ms=None,
     )
+
+
+def _kept(row: Floats, by_stretches: Mapping[Stretches, Bools], stretches: Stretches | None) -> Floats:
+    """The units in which a mark was recorded."""
+    return row if stretches is None or not row.size else row[by_stretches[stretches]]
 
 
 def joined(series: Sequence[Floats]) -> Floats:

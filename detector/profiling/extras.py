@@ -47,6 +47,7 @@ def extra_findings(
     if not loops:
         return []
     loop, facts, unit_ms = loops[0], costs.facts, float(costs.time.ms.mean())
+    place = (loop, process.late is not None and loop.index >= process.late[0])
     found: list[Finding] = []
     host = float(facts.unflagged_host_ms.mean()) if facts.unflagged_host_ms.size else 0.0
     sync = float(facts.unflagged_sync_ms.mean()) if facts.unflagged_sync_ms.size else 0.0
@@ -57,19 +58,19 @@ def extra_findings(
     host, sync = min(host, idle), min(sync, idle)
     if host >= MIN_SHARE * unit_ms:
         what = f"the device idles {host:.2f} ms a {kind} behind host work that no finding covers"
-        found.append(_finding("AWP001", "idle-gap", what, RootCause.RUNTIME, loop, kind, host, unit_ms))
+        found.append(_finding("AWP001", "idle-gap", what, RootCause.RUNTIME, place, kind, host, unit_ms))
     if sync >= MIN_SYNC_SHARE * unit_ms:
         what = f"waits for the device outside every marked statement leave it idle for {sync:.2f} ms a {kind}"
-        found.append(_finding("AWP002", "unflagged-sync", what, RootCause.RUNTIME, loop, kind, sync, unit_ms))
+        found.append(_finding("AWP002", "unflagged-sync", what, RootCause.RUNTIME, place, kind, sync, unit_ms))
     if pageable >= 0.03 * unit_ms:
         what = f"copies with pageable host memory outside every marked statement take {pageable:.2f} ms a {kind}"
-        found.append(_finding("AWP003", "pageable-traffic", what, RootCause.MEMORY, loop, kind, pageable, unit_ms))
+        found.append(_finding("AWP003", "pageable-traffic", what, RootCause.MEMORY, place, kind, pageable, unit_ms))
     kernels, busy = float(facts.kernels.mean()), float(facts.busy_ms.mean())
     explained = any(f.rule in _LAUNCH_RULES and os.path.realpath(f.path) == loop.path for f in findings)
     if kernels >= MANY and busy / kernels <= TINY_MS and busy <= (1 - IDLE) * unit_ms and not explained:
         mean = 1000 * busy / kernels
         what = f"{kernels:.0f} kernels a {kind} of {mean:.1f} µs on average; the device idles {idle:.2f} ms"
-        found.append(_finding("AWP004", "tiny-kernels", what, RootCause.RUNTIME, loop, kind, idle, unit_ms))
+        found.append(_finding("AWP004", "tiny-kernels", what, RootCause.RUNTIME, place, kind, idle, unit_ms))
     return found
 
 
@@ -89,8 +90,16 @@ def device_notes(telemetry: Mapping[str, Any] | None) -> list[str]:
 
 
 def _finding(
-    rule: str, name: str, message: str, cause: RootCause, loop: PlannedMark, kind: str, ms: float, unit_ms: float
+    rule: str,
+    name: str,
+    message: str,
+    cause: RootCause,
+    place: tuple[PlannedMark, bool],
+    kind: str,
+    ms: float,
+    unit_ms: float,
 ) -> Finding:
+    loop, late = place
     mark: Mark = loop.mark
     path = os.path.relpath(loop.path)
     shown = loop.path if path.startswith("..") else path.replace(os.sep, "/")
@@ -109,6 +118,7 @@ def _finding(
         root_cause=cause,
         frequency=kind,
         confidence=Confidence.MEDIUM,
+        origin="dependency" if late else "project",
         evidence=Evidence(
             Verdict.UNATTRIBUTABLE, f"{message}; the line is not known", unit=kind, predicted_saving=saving
         ),

@@ -163,16 +163,17 @@ def run_profiled(command: Sequence[str], plan: Plan, options: RunOptions | None 
     finally:
         if options.late is not None:
             options.late.close()
-    marks = all_marks(plan, options)
-    session = reader.read_session(folder, tuple(command), marks, outcome.exit_code, started, time.time_ns())
+    session = reader.read_session(
+        folder, tuple(command), plan.marks, outcome.exit_code, started, time.time_ns(), late_marks(options)
+    )
     session.notes = (*outcome.notes, *session.notes)
     session.stopped, session.load = outcome.stopped, outcome.load
     return session
 
 
-def all_marks(plan: Plan, options: RunOptions) -> tuple[PlannedMark, ...]:
-    """The plan's marks and those that came while the program ran."""
-    return (*plan.marks, *(options.late.marks if options.late is not None else ()))
+def late_marks(options: RunOptions) -> tuple[PlannedMark, ...]:
+    """The marks that came while the program ran."""
+    return options.late.marks if options.late is not None else ()
 
 
 class _Child:

@@ -29,13 +29,17 @@ def read_session(
     exit_code: int | None,
     started_ns: int,
     ended_ns: int,
+    late: tuple[PlannedMark, ...] = (),
 ) -> Session:
-    """Read a session's folder. Damaged or missing parts cost what they held and leave a note."""
+    """Read a session's folder. Damaged or missing parts cost what they held and leave a note.
+
+    ``late`` marks came while the program ran: not to every process.
+    """
     processes = []
     notes: list[str] = []
     for place in process_folders(folder):
         try:
-            processes.append(read_process(place, marks, ended_ns))
+            processes.append(read_process(place, marks, ended_ns, late))
         except (OSError, ValueError, KeyError, TypeError) as fault:
             notes.append(f"the record of one process could not be read ({place.name}: {fault})")
     places = process_folders(folder)
@@ -92,12 +96,16 @@ def _no_agent(command: tuple[str, ...]) -> str:
     return "nothing was profiled: the command started no Python, or one that ignores PYTHONPATH"
 
 
-def read_process(place: Path, marks: tuple[PlannedMark, ...], ended_ns: int) -> ProcessSession:
+def read_process(
+    place: Path, marks: tuple[PlannedMark, ...], ended_ns: int, late: tuple[PlannedMark, ...] = ()
+) -> ProcessSession:
     """One process's folder."""
     born = [os.fsdecode(part) for part in (place / "born").read_bytes().split(b"\0")]
     state: dict[str, Any] = {}
     with contextlib.suppress(FileNotFoundError):
         state = json.loads((place / "process.json").read_text(encoding="utf-8"))
+    since = (int(state["late"]["first"]), int(state["late"]["since_ns"])) if state.get("late") else None
+    marks = (*marks, *late) if since is not None else marks
     ticks, _ = read_ring(place / "ticks.ring")
     events, dropped = read_ring(place / "marks.ring")
     top = max((planned.index for planned in marks), default=-1) << 1 | 1
@@ -108,7 +116,6 @@ def read_process(place: Path, marks: tuple[PlannedMark, ...], ended_ns: int) -> 
     last = max([int(state.get("saved_ns", 0)), *(time for time, _, _ in events[-1:]), *paced[-1:]])
     windows = tuple(_window(raw, paced, requests, place, last or ended_ns) for raw in state.get("windows", ()))
     cost = state.get("marks_cost") or {}
-    late = (int(state["late"]["first"]), int(state["late"]["since_ns"])) if state.get("late") else None
     thinned = _thinned(state.get("thinned") or {})
     return ProcessSession(
         pid=int(born[0]),
@@ -120,7 +127,7 @@ def read_process(place: Path, marks: tuple[PlannedMark, ...], ended_ns: int) -> 
         device_uuids=tuple(state.get("device_uuids", ())),
         rank=state.get("rank"),
         backend=state.get("backend", "none"),
-        marks=marks if late is not None else tuple(p for p in marks if p.index < first),
+        marks=marks,
         pacing={kind: mark for kind, mark in (("step", step_loop), ("request", request_loop)) if mark is not None},
         mark_ns=(float(cost.get("inner_ns", 0)), float(cost.get("whole_ns", 0))),
         reached=_reached(place / "reached.bin"),
@@ -131,7 +138,7 @@ def read_process(place: Path, marks: tuple[PlannedMark, ...], ended_ns: int) -> 
         thinned=thinned,
         stalls_ms=tuple((str(what), float(ms)) for what, ms in state.get("stalls", ())),
         errors=tuple(state.get("errors", ())),
-        late=late,
+        late=since,
         led={int(mark): (str(p), int(line), str(name)) for mark, (p, line, name) in state.get("led", {}).items()},
         clean_exit=bool(state.get("clean_exit", False)),
     )

@@ -139,7 +139,9 @@ def plan(findings: Sequence[Finding], units: Sequence[UnitLoop], first: int = 0)
             planned.append(PlannedMark(first + len(planned), finding.id, path, module_of(path), finding.mark))
     for loop in units:
         path = os.path.realpath(loop.path)
-        planned.append(PlannedMark(first + len(planned), "", path, loop.module or module_of(path), loop.mark, loop.unit))
+        planned.append(
+            PlannedMark(first + len(planned), "", path, loop.module or module_of(path), loop.mark, loop.unit)
+        )
     return planned
 
 

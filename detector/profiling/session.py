@@ -94,7 +94,6 @@ class ProcessSession:
     led: dict[int, tuple[str, int, str]] = field(default_factory=dict)  # such a mark → path, line, function of the user
     clean_exit: bool = True
 
-
     def recorded(self, mark: int) -> tuple[tuple[int, int], ...] | None:
         """When a mark was recorded, as (start_ns, end_ns); None for always."""
         thinned = self.thinned.get(mark)

@@ -27,6 +27,11 @@ class AgentMark(NamedTuple):
     unit: str | None
 
 
+def _mark(raw: dict[str, Any]) -> AgentMark:
+    values: list[Any] = [raw["index"], *(raw.get(name) for name in AgentMark._fields[1:])]
+    return AgentMark(*values)
+
+
 class Plan:
     """All marks, by real path."""
 
@@ -46,7 +51,7 @@ class Plan:
                 loaded = json.load(file)
             by_path: dict[str, list[AgentMark]] = {}
             for raw in loaded["marks"]:
-                mark = AgentMark(raw["index"], *(raw.get(name) for name in AgentMark._fields[1:]))
+                mark = _mark(raw)
                 by_path.setdefault(os.path.realpath(mark.path), []).append(mark)
             # Put in place whole, the guard last: several threads may come here at once.
             self._by_path = by_path
@@ -58,7 +63,7 @@ class Plan:
         loaded = self._load()
         by_path = dict(self._by_path)
         for raw in marks:
-            mark = AgentMark(raw["index"], *(raw.get(name) for name in AgentMark._fields[1:]))
+            mark = _mark(raw)
             by_path.setdefault(os.path.realpath(mark.path), []).append(mark)
         self.names = self.names | {os.path.basename(path) for path in by_path}
         self.late = first

@@ -237,7 +237,7 @@ def check_record(both: Both, process: ProcessSession, least: int = 3) -> int:
     """Hold the record of ``work()`` calls against the program's own log, thread by thread.
 
     Each recorded execution holds exactly one of the log on the same thread, and each of the log that lies well inside a
-    marks-only window is recorded; of marks that are recorded in some units only, each that lies well inside those. Where
+    marks-only window is recorded; of marks recorded in some units only, each that lies well inside those. Where
     several threads work, one may lose its turn between its mark and its log while another one switches recording.
     Returns how many executions were compared; at least ``least``.
     """
