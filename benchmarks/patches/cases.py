@@ -151,6 +151,11 @@ SYNC = (
     Case("AWP101", "collected", s.KEPT, lambda t: [(t(4, 5),)], kinds=SAFE, has="found.append(best)"),
     Case("AWP101", "experts hit", s.HIT, lambda t: [(t(3, 4), t.ids(4, 5))], kinds=("plain", "strided", "nan"),
          has="hit.flatten().tolist()", lacks=".item()"),
+    Case("AWP101", "boxes", s.BOXES, lambda t: [(lambda x: x.clone(), t(5, 2), t(5, 3))],
+         kinds=("plain", "strided", "empty"), has="zip(boxes.round().int().tolist(), prototypes)",
+         lacks="wide.double().cpu()"),
+    Case("AWP101", "cut rows", s.CUT, lambda t: [(lambda ids: t.fixed(16)[ids % 16, None], t.ids(3, 5, 4))],
+         kinds=("plain", "strided", "empty"), has="output_host[row][mask_host[row]].detach())", lacks="output[row]"),
     Case("AWP102", "select", s.SELECT, _masked, kinds=SAFE, has="torch.where(after > before", lacks="if after"),
     Case("AWP102", "check", s.CHECK, _loops, kinds=SAFE, has="failed = failed |"),
     Case("AWP102", "nested", s.NESTED, _loops, kinds=SAFE, has="failed_2 = failed_2 |"),
@@ -209,6 +214,8 @@ def run(model, ids):
 )  # fmt: skip
 
 FUSION = (
+    Case("AWP205", "repetition", s.REPEATED_TOKENS, lambda t: [(t.ids(9, 4, 6), t(4, 9))], kinds=SAFE,
+         has="torch.where(seen < 0, seen * self.penalty, seen / self.penalty)", lacks="for i in"),
     Case("AWP206", "loaders", "AWP206/bad_loaders.py", lambda t: [(t.device,)], """
 class Numbers(Dataset):
     def __len__(self):

@@ -459,3 +459,64 @@ class Generator:
 def run(rows):
     return Generator().generate(rows, len(rows)), Generator().generate(rows, 0)
 """
+
+BOXES = """
+import torch
+from torch import nn
+
+@torch.inference_mode()
+def find(model: nn.Module, images: torch.Tensor, prototypes: torch.Tensor):
+    boxes = model(images)
+    found = []
+    for box, prototype in zip(boxes, prototypes):
+        left, top = box.round().int().tolist()
+        found.append((left, top, prototype))
+    scores = []
+    for number, score in enumerate(boxes):
+        scores.append((number, score.float().cpu().numpy()))
+    kept = [wide.double().cpu() for wide in boxes]
+    return found, [(number, torch.from_numpy(score)) for number, score in scores], kept
+
+def run(model, images, prototypes):
+    return find(model, images, prototypes)
+"""
+
+CUT = """
+import torch
+from torch import nn
+
+@torch.inference_mode()
+def encode(model: nn.Module, tokens: torch.Tensor, texts: list):
+    output = model(tokens)
+    mask = (tokens != 0).to(output.device)
+    vectors = []
+    for row in range(len(texts)):
+        vectors.append(output[row][mask[row]].detach().cpu())
+    whole = []
+    for row, text in enumerate(texts):
+        whole.append((text, output[row].tolist()))
+    return vectors, whole
+
+def run(model, tokens):
+    return encode(model, tokens, ["a"] * tokens.shape[0])
+"""
+
+REPEATED_TOKENS = """
+import torch
+
+class Repetition:
+    def __init__(self, penalty: float) -> None:
+        self.penalty = penalty
+
+    def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+        for i in range(input_ids.shape[0]):
+            for token in set(input_ids[i].tolist()):
+                if scores[i, token] < 0:
+                    scores[i, token] *= self.penalty
+                else:
+                    scores[i, token] = scores[i, token] / self.penalty
+        return scores
+
+def run(ids, scores):
+    return Repetition(1.3)(ids, scores)
+"""

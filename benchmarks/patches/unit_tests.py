@@ -1,20 +1,24 @@
 """A package's own unit tests on modules that `--fix --unsafe-fixes` changed: do the same ones pass as before?
 
-    python benchmarks/patches/unit_tests.py TREE PACKAGE [--modules 10] [--tests 20] [--seed 6] [--python PYTHON]
+    python benchmarks/patches/unit_tests.py TREE PACKAGE [--modules 10] [--tests 12] [--seed 6] [--python PYTHON]
                                             [--fixed FOLDER] [--tests-in tests/models]
 
-TREE is an unpacked source tree with ``src/PACKAGE`` and ``tests``. The package is copied and fixed as a whole (or
-``--fixed`` names one that was: FOLDER/PACKAGE). Every changed file has to compile. A changed module's tests are the
-test file that names most of its classes and functions; of the modules that have one, some are drawn by the seed, and of
-each one's tests some more. Both versions run them in processes of their own with PYTHON (which has what they need),
-on the CPU, without a network. Printed are the outcomes before and after, and how many of the changed functions ran. The
-exit code is 1 where a test that passed fails, or a file does not compile.
+TREE is an unpacked source tree with ``src/PACKAGE`` and ``tests``. It is copied, and the package in the copy is fixed
+as a whole (or ``--fixed`` names a folder with a package that was). Every changed file has to compile. A changed
+module's tests are the test file that names most of its classes and functions. The modules that have one are gone
+through in an order drawn by the seed: some of a module's tests, drawn by the seed too, run on the fixed tree, and where
+they run lines that a fix wrote in a function's body, the same tests run on the tree as it was; where they do not, the
+module is passed over, until ``--modules`` of them are compared. Tests run in processes of their own with PYTHON (which
+has what they need), on the CPU, without a network. Printed are the outcomes before and after, how many tests and how
+many changed functions ran. The exit code is 1 where a test that passed fails, or a file does not compile.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
+import difflib
+import json
 import os
 import random
 import re
@@ -23,42 +27,51 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from xml.etree import ElementTree
 
 HERE = Path(__file__).resolve().parent
+_WATCHED = dict[str, dict[int, list[int]]]
 
 
 def changed_files(before: Path, after: Path) -> list[str]:
     """Files below both that differ, by name."""
     files = sorted(path.relative_to(after).as_posix() for path in after.rglob("*.py"))
-    return [name for name in files if (before / name).read_bytes() != (after / name).read_bytes()]
+    return [
+        name
+        for name in files
+        if (before / name).exists() and (before / name).read_bytes() != (after / name).read_bytes()
+    ]
 
 
-def changed_functions(before: Path, after: Path) -> dict[int, str]:
-    """First lines and names of the innermost functions whose code differs, by the lines of the new file."""
-    old, new = (_functions(path) for path in (before, after))
-    return {line: name for name, (line, code) in new.items() if name in old and old[name][1] != code}
+def changed_functions(before: Path, after: Path) -> dict[int, list[int]]:
+    """First lines of the functions of the new file in whose bodies lines changed, with those lines.
 
+    A line belongs to the innermost function around it. Where lines were only taken out, the line behind counts.
+    """
+    old, new = (path.read_text(encoding="utf-8").splitlines() for path in (before, after))
+    changed: set[int] = set()
+    for tag, _, _, first, last in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        if tag != "equal":
+            changed |= set(range(first + 1, max(last, first + 1) + 1))
+    found: dict[int, list[int]] = {}
 
-def _functions(path: Path) -> dict[str, tuple[int, str]]:
-    """Every function's first line (its decorators' too, as code objects count) and its code."""
-    found: dict[str, tuple[int, str]] = {}
-
-    def visit(node: ast.AST, around: str) -> None:
+    def visit(node: ast.AST, own: tuple[int, int] | None) -> None:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            own = min([node.lineno, *(d.lineno for d in node.decorator_list)]), node.body[0].lineno
+        if own is not None and isinstance(node, ast.stmt | ast.expr) and node.lineno >= own[1]:
+            lines = found.setdefault(own[0], [])
+            lines += changed & set(range(node.lineno, (node.end_lineno or node.lineno) + 1)) - set(lines)
         for child in ast.iter_child_nodes(node):
-            if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-                name = f"{around}.{child.name}"
-                visit(child, name)
-                if not isinstance(child, ast.ClassDef):
-                    first = min([child.lineno, *(d.lineno for d in child.decorator_list)])
-                    found[name] = (first, ast.dump(child))
-            else:
-                visit(child, around)
+            visit(child, own)
 
-    visit(ast.parse(path.read_text(encoding="utf-8")), "")
-    return found
+    visit(ast.parse("\n".join(new) + "\n"), None)
+    taken: set[int] = set()
+    for first in sorted(found, reverse=True):  # an inner function begins behind the outer one
+        found[first] = sorted(set(found[first]) - taken)
+        taken |= set(found[first])
+    return {first: lines for first, lines in sorted(found.items()) if lines}
 
 
 def tests_of(module: Path, tests: dict[Path, Counter[str]]) -> Path | None:
@@ -71,43 +84,54 @@ def tests_of(module: Path, tests: dict[Path, Counter[str]]) -> Path | None:
     return best if scores[best] else None
 
 
+@dataclass(frozen=True)
+class Ran:
+    """Outcomes by test (``passed``, ``failed``, ``skipped``); which functions of the watched file, and lines, ran."""
+
+    outcomes: dict[str, str] = field(default_factory=dict)
+    entered: frozenset[int] = frozenset()
+    lines: frozenset[int] = frozenset()
+    elsewhere: bool = False  # the module that ran was not the watched file
+    said: str = ""
+
+
 def run_tests(
-    python: str, tree: Path, package: Path, test: Path, options: argparse.Namespace, watched: Path | None = None
-) -> tuple[dict[str, str], set[int]]:
-    """Outcomes by test (``passed``, ``failed``, ``skipped``), and where the watched file's functions that ran begin."""
+    tree: Path, test: Path, watched: Path, functions: dict[int, list[int]], options: argparse.Namespace
+) -> Ran:
+    """Some tests of one file, on the package of ``tree``."""
     with tempfile.TemporaryDirectory(prefix="unit-") as folder:
         report, seen = Path(folder) / "report.xml", Path(folder) / "seen"
         env = {
             **os.environ,
-            "PYTHONPATH": os.pathsep.join([str(package.parent), str(HERE)]),
+            "PYTHONPATH": os.pathsep.join([str(tree / "src"), str(HERE)]),
             "HF_HUB_OFFLINE": "1",
             "CUDA_VISIBLE_DEVICES": "",
             "SAMPLE_TESTS": str(options.tests),
             "SAMPLE_SEED": str(options.seed),
             "SAMPLE_SEEN": str(seen),
-            "SAMPLE_FILE": str(watched or ""),
+            "SAMPLE_WATCHED": json.dumps({str(watched): functions}),
             "OMP_NUM_THREADS": "1",
         }
-        command = [python, "-m", "pytest", "-q", "-p", "sampled", "-p", "no:cacheprovider", "--timeout", "60"]
-        command += [f"--junitxml={report}", str(test)]
-        subprocess.run(command, cwd=tree, env=env, capture_output=True, timeout=1800)
-        if not report.exists():
-            return {}, set()
+        command = [options.python, "-m", "pytest", "-q", "-p", "sampled", "-p", "no:cacheprovider"]
+        command += ["--timeout", str(options.timeout), f"--junitxml={report}", str(tree / test)]
+        said = subprocess.run(command, cwd=tree, env=env, capture_output=True, text=True).stdout[-2000:]
+        if not report.exists() or not seen.exists():
+            return Ran(said=said)
         outcomes = {}
         for case in ElementTree.parse(report).iter("testcase"):
             kinds = {child.tag for child in case}
             name = f"{case.get('classname', '').rpartition('.')[2]}.{case.get('name')}"
             outcomes[name] = "failed" if kinds & {"failure", "error"} else "skipped" if "skipped" in kinds else "passed"
-        return outcomes, {int(line) for line in seen.read_text().split()} if seen.exists() else set()
+        told = json.loads(seen.read_text())
+        entered, lines = (frozenset(told[key].get(str(watched), ())) for key in ("entered", "ran"))
+        return Ran(outcomes, entered, lines, str(watched) not in told["loaded"], said)
 
 
-def fix(tree: Path, package: str, folder: Path) -> Path:
-    """A fixed copy of the package below ``folder``."""
-    shutil.copytree(tree / "src" / package, folder / package, ignore=shutil.ignore_patterns("__pycache__"))
+def fix(tree: Path, package: str) -> None:
+    """All fixes, written to the package of a tree."""
     words = [sys.executable, "-m", "awp_lint", package, "--fix", "--unsafe-fixes"]
-    ran = subprocess.run(words, cwd=folder, capture_output=True, text=True)
-    print(f"--fix --unsafe-fixes: {ran.stderr.strip().splitlines()[0] if ran.stderr else 'nothing said'}")
-    return folder / package
+    ran = subprocess.run(words, cwd=tree / "src", capture_output=True, text=True)
+    print(f"--fix --unsafe-fixes: {ran.stderr.strip().splitlines()[0] if ran.stderr else 'nothing said'}", flush=True)
 
 
 def main() -> int:
@@ -115,26 +139,33 @@ def main() -> int:
     parser.add_argument("tree", type=Path)
     parser.add_argument("package")
     parser.add_argument("--modules", type=int, default=10)
-    parser.add_argument("--tests", type=int, default=20, help="tests a module, at most")
+    parser.add_argument("--tests", type=int, default=12, help="tests a module, at most")
     parser.add_argument("--seed", type=int, default=6)
+    parser.add_argument("--timeout", type=int, default=300, help="seconds a test")
     parser.add_argument("--python", default=sys.executable)
-    parser.add_argument("--fixed", type=Path, help="where a fixed copy of the package lies already")
+    parser.add_argument("--fixed", type=Path, help="a folder with a fixed copy of the package")
     parser.add_argument(
         "--tests-in", action="append", metavar="FOLDER", help="of the tree; those elsewhere may need a network"
     )
     parser.add_argument("--only", action="append", metavar="FILE", help="these changed files instead of drawn ones")
     options = parser.parse_args()
     tree = options.tree.resolve()
-    scratch = Path(tempfile.mkdtemp(prefix="unit-tests-"))
-    try:
-        after = (options.fixed.resolve() / options.package) if options.fixed else fix(tree, options.package, scratch)
-        return compare(tree, tree / "src" / options.package, after, options)
-    finally:
-        shutil.rmtree(scratch)
+    with tempfile.TemporaryDirectory(prefix="unit-tests-") as folder:
+        copy = Path(folder) / "tree"
+        left_out = shutil.ignore_patterns("__pycache__", ".git")
+        shutil.copytree(tree, copy, ignore=left_out)
+        if options.fixed:
+            shutil.rmtree(copy / "src" / options.package)
+            shutil.copytree(options.fixed / options.package, copy / "src" / options.package, ignore=left_out)
+        else:
+            fix(copy, options.package)
+        return compare(tree, copy, options)
 
 
-def compare(tree: Path, before: Path, after: Path, options: argparse.Namespace) -> int:
+def compare(tree: Path, copy: Path, options: argparse.Namespace) -> int:
+    """Compile, draw, run and print; the exit code."""
     wrong: list[str] = []
+    before, after = (root / "src" / options.package for root in (tree, copy))
     files = changed_files(before, after)
     for name in files:
         try:
@@ -147,30 +178,43 @@ def compare(tree: Path, before: Path, after: Path, options: argparse.Namespace) 
         for folder in options.tests_in or ["tests"]
         for path in sorted((tree / folder).rglob("test_*.py"))
     }
-    pairs = {name: test for name in files if (test := tests_of(before / name, tests)) is not None}
-    chosen: Sequence[str] = options.only or sorted(
-        random.Random(options.seed).sample(sorted(pairs), min(options.modules, len(pairs)))
-    )
-    print(f"{len(pairs)} of them have tests; {len(chosen)} drawn by seed {options.seed}")
-    print(f"{'module':64}{'before':>16}{'after':>16}  changed functions that ran")
-    for name in chosen:
-        first, _ = run_tests(options.python, tree, before, pairs[name], options)
-        second, ran = run_tests(options.python, tree, after, pairs[name], options, after / name)
-        functions = changed_functions(before / name, after / name)
-        print(f"{name:64}{_counts(first):>16}{_counts(second):>16}  {len(ran & functions.keys())} of {len(functions)}")
-        sys.stdout.flush()
-        worse = [test for test, outcome in first.items() if outcome == "passed" and second.get(test) != "passed"]
-        wrong += [f"{name}: {test} {second.get(test, 'is not there')}" for test in worse]
-        if not first:
-            print(f"    {pairs[name].relative_to(tree)} could not be run")
-    print("passed, failed, skipped tests")
+    functions = {name: changed_functions(before / name, after / name) for name in files}
+    pairs = {name: test for name in files if functions[name] and (test := tests_of(before / name, tests)) is not None}
+    order = options.only or random.Random(options.seed).sample(sorted(pairs), len(pairs))
+    print(f"{sum(map(bool, functions.values()))} of them have changes in functions, {len(pairs)} of these have tests")
+    print(f"in the order drawn by seed {options.seed}; passed, failed, skipped tests; functions whose new lines ran")
+    print(f"{'module':64}{'before':>12}{'after':>12}  functions")
+    compared = ran_functions = ran_tests = 0
+    for name in order:
+        if compared == options.modules:
+            break
+        test = pairs[name].relative_to(tree)
+        second = run_tests(copy, test, after / name, functions[name], options)
+        hit = [first for first, lines in functions[name].items() if second.lines & set(lines)]
+        if not hit:
+            why = "another file was loaded" if second.elsewhere and second.outcomes else "no new line ran"
+            print(f"{name:64}{'':>12}{_counts(second):>12}  passed over: {why}", flush=True)
+            if not second.outcomes:
+                print(f"    {test} could not be run: {second.said.strip().splitlines()[-1:]}")
+            continue
+        first = run_tests(tree, test, before / name, {}, options)
+        compared, ran_functions = compared + 1, ran_functions + len(hit)
+        ran_tests += sum(outcome == "passed" for outcome in first.outcomes.values())
+        print(f"{name:64}{_counts(first):>12}{_counts(second):>12}  {len(hit)} of {len(functions[name])}", flush=True)
+        worse = [
+            t for t, outcome in first.outcomes.items() if outcome == "passed" and second.outcomes.get(t) != "passed"
+        ]
+        wrong += [f"{name}: {t} {second.outcomes.get(t, 'is not there')}" for t in worse]
+        if first.elsewhere or second.elsewhere:
+            wrong.append(f"{name}: the tests loaded another file")
+    print(f"{compared} modules compared: {ran_tests} tests passed before, new lines of {ran_functions} functions ran")
     for line in wrong:
         print(f"WRONG {line}")
     return 1 if wrong else 0
 
 
-def _counts(outcomes: dict[str, str]) -> str:
-    counted = Counter(outcomes.values())
+def _counts(ran: Ran) -> str:
+    counted = Counter(ran.outcomes.values())
     return f"{counted['passed']}, {counted['failed']}, {counted['skipped']}"
 
 

@@ -66,8 +66,9 @@ class DeviceRead(Rule):
     safety = """
         Unsafe: several reads of elements become one `.tolist()` before the loop or above the first read; a sum of reads
         in a loop is kept on the device and read once behind it. That holds where the tensor has one dimension, which
-        the fix says when the code does not show it. Other reads get a recommendation: keep the computation on the
-        device (`torch.where`, a tensor index).
+        the fix says when the code does not show it. Rows that a loop reads one by one are cut from one copy of the
+        whole tensor, of which they are views then. Other reads get a recommendation: keep the computation on the device
+        (`torch.where`, a tensor index).
         """
     references = (
         "huggingface/diffusers#13461 per-step `item()` in a pipeline",
@@ -122,11 +123,17 @@ class DeviceRead(Rule):
     def rewrite(self, candidate: Candidate, definition: Definition) -> Fix | None:
         from awp_lint.rules.sync.hostlists import one_read
         from awp_lint.rules.sync.masks import host_index
+        from awp_lint.rules.sync.rowreads import whole_rows
         from awp_lint.rules.sync.sums import read_after_loop
 
         node = candidate.node
         assert isinstance(node, ast.expr)
-        return one_read(node, definition) or host_index(node, definition) or read_after_loop(node, definition)
+        return (
+            one_read(node, definition)
+            or host_index(node, definition)
+            or read_after_loop(node, definition)
+            or whole_rows(node, definition)
+        )
 
 
 def _action(read: Read, view: FunctionView) -> str:

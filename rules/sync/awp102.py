@@ -107,11 +107,13 @@ class DeviceTruth(Rule):
             )
 
     def rewrite(self, candidate: Candidate, definition: Definition) -> Fix | None:
+        from awp_lint.rules.batching.penalty import at_once
         from awp_lint.rules.sync.branches import without_branch
         from awp_lint.rules.sync.hostlists import one_read
 
-        assert isinstance(candidate.node, ast.expr)
-        return without_branch(candidate.node, definition) or one_read(candidate.node, definition)
+        node = candidate.node
+        assert isinstance(node, ast.expr)
+        return at_once(node, definition) or without_branch(node, definition) or one_read(node, definition)
 
 
 def _tested(node: ast.AST, view: FunctionView) -> Iterator[ast.expr]:

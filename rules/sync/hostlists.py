@@ -49,7 +49,7 @@ def _loop_elements(node: ast.expr, definition: Definition) -> Fix | None:
             continue
         if isinstance(loop, ast.comprehension) and loop.is_async:
             continue
-        for target, source in _pairs(loop.target, loop.iter):
+        for target, source in pairs(loop.target, loop.iter):
             if isinstance(target, ast.Name):
                 if target.id in wanted and maybe_device(view.value(source)):
                     found = _Element(loop, target, source)
@@ -64,9 +64,9 @@ def _row_fix(found: _Element, definition: Definition) -> Fix | None:
     view, loop, name = definition.view, found.loop, found.target.id
     value = view.value(found.source)
     uses = view.uses(name)
-    if not value.is_tensor or value.rank not in (None, 2) or _written(found.source, loop, view):
+    if not value.is_tensor or value.rank not in (None, 2) or written_by(found.source, loop, view):
         return None
-    if any(view.parent(use) is None or not _inside(use, loop, view) for use in uses) or len(view.assignments(name)) > 1:
+    if any(view.parent(use) is None or not inside(use, loop, view) for use in uses) or len(view.assignments(name)) > 1:
         return None
     edits: list[Edit] = []
     single = value.rank == 2 and all(read_of(view, use) is not None and _asks_item(use, view) for use in uses)
@@ -115,13 +115,13 @@ def _rows_fix(
     for part in target.elts:
         if not isinstance(part, ast.Name):
             return None
-        inside = [use for use in view.uses(part.id) if _inside(use, loop, view)]
-        rest = [use for use in view.uses(part.id) if use not in inside]
+        own = [use for use in view.uses(part.id) if inside(use, loop, view)]
+        rest = [use for use in view.uses(part.id) if use not in own]
         if any(view.parent(use) is None or version(part.id, use, view).node is loop for use in rest):
             return None
-        if any(statement is not loop and _inside(statement, loop, view) for statement in view.assignments(part.id)):
+        if any(statement is not loop and inside(statement, loop, view) for statement in view.assignments(part.id)):
             return None
-        for use in inside:
+        for use in own:
             if not number_use(view, use):
                 return None
             read = read_of(view, use)
@@ -136,21 +136,21 @@ def _rows_fix(
     )
 
 
-def _pairs(target: ast.expr, iterated: ast.expr) -> Iterator[tuple[ast.Name | ast.Tuple, ast.expr]]:
+def pairs(target: ast.expr, iterated: ast.expr) -> Iterator[tuple[ast.Name | ast.Tuple, ast.expr]]:
     """Loop variables, and tuples of them, with what each goes over, ``enumerate`` and ``zip`` taken apart."""
     if isinstance(iterated, ast.Call) and isinstance(iterated.func, ast.Name) and iterated.args:
         parts = target.elts if isinstance(target, ast.Tuple) else ()
         if any(isinstance(part, ast.Starred) for part in (*parts, *iterated.args)):
             return
         if iterated.func.id == "enumerate" and len(parts) == 2:
-            yield from _pairs(parts[1], iterated.args[0])
+            yield from pairs(parts[1], iterated.args[0])
             return
         if iterated.func.id == "groupby" and len(parts) == 2 and len(iterated.args) == 1 and not iterated.keywords:
-            yield from _pairs(parts[0], iterated.args[0])
+            yield from pairs(parts[0], iterated.args[0])
             return
         if iterated.func.id == "zip" and len(parts) == len(iterated.args):
             for part, argument in zip(parts, iterated.args, strict=True):
-                yield from _pairs(part, argument)
+                yield from pairs(part, argument)
             return
     if isinstance(target, ast.Name | ast.Tuple):
         yield target, iterated
@@ -159,13 +159,13 @@ def _pairs(target: ast.expr, iterated: ast.expr) -> Iterator[tuple[ast.Name | as
 def _element_fix(found: _Element, definition: Definition) -> Fix | None:
     view, loop, name, source = definition.view, found.loop, found.target.id, found.source
     value = view.value(source)
-    if not value.is_tensor or value.rank not in (None, 1) or _written(source, loop, view):
+    if not value.is_tensor or value.rank not in (None, 1) or written_by(source, loop, view):
         return None
-    uses = [use for use in view.uses(name) if _inside(use, loop, view)]
+    uses = [use for use in view.uses(name) if inside(use, loop, view)]
     others = [use for use in view.uses(name) if use not in uses]
     if any(view.parent(use) is None or version(name, use, view).node is loop for use in others):
         return None
-    if any(statement is not loop and _inside(statement, loop, view) for statement in view.assignments(name)):
+    if any(statement is not loop and inside(statement, loop, view) for statement in view.assignments(name)):
         return None
     numbers = [use for use in uses if number_use(view, use)]
     if not numbers:
@@ -245,7 +245,7 @@ def _indexed_fix(element: ast.Subscript, definition: Definition) -> Fix | None:
     ]
     if loop is not None:
         anchor: ast.stmt = loop
-        same = [part for part in same if _inside(part, loop, view)]
+        same = [part for part in same if inside(part, loop, view)]
     else:
         same = _in_a_row(element, same, view)
         if len(same) < 2:
@@ -300,7 +300,7 @@ def _beside_device(parts: Sequence[ast.Subscript], loop: ast.stmt | None, view: 
                 continue
             if loop is None or not isinstance(other, ast.Name) or view.value(other).rank != 0:
                 return None
-            if _written(other, loop, view):
+            if written_by(other, loop, view):
                 return None
             found.append(other)
     return found
@@ -367,7 +367,7 @@ def _root(node: ast.expr) -> str:
     return node.id if isinstance(node, ast.Name) else ""
 
 
-def _written(node: ast.expr, loop: ast.AST, view: FunctionView) -> bool:
+def written_by(node: ast.expr, loop: ast.AST, view: FunctionView) -> bool:
     """Whether the loop may write what an expression is computed from."""
     written = view.written_in(loop)
     roots = {part.id for part in ast.walk(node) if isinstance(part, ast.Name) and part.id != "self"}
@@ -379,7 +379,7 @@ def _written(node: ast.expr, loop: ast.AST, view: FunctionView) -> bool:
     return bool((roots | chains) & written)
 
 
-def _inside(node: ast.AST, loop: ast.AST, view: FunctionView) -> bool:
+def inside(node: ast.AST, loop: ast.AST, view: FunctionView) -> bool:
     """Whether a node runs in the passes of a loop (of a ``for``: below its header)."""
     if isinstance(loop, ast.comprehension):
         holder = view.parent(loop)
@@ -395,7 +395,7 @@ def _outermost_unwritten(node: ast.expr, view: FunctionView) -> ast.For | None:
     for loop in view.loops(node):
         if isinstance(loop, ast.comprehension):
             continue
-        if not isinstance(loop, ast.For) or _written(node, loop, view):
+        if not isinstance(loop, ast.For) or written_by(node, loop, view):
             break
         found = loop
     return found
