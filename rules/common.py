@@ -81,7 +81,7 @@ def sureness(view: FunctionView, node: ast.AST, frequency: Frequency, *values: V
         return confidence
     aside = (
         view.regions(node) & Region.FALLBACK
-        or _prepares_on_host(view)
+        or prepares_on_host(view)
         or _serves_nobody(view)
         or _through_constructor(frequency)
     )
@@ -94,8 +94,10 @@ _HOST_FILES = re.compile(
 )
 _HOST_NAME = re.compile(r"(^|_)(cpu|np|numpy|host)_\w|_(cpu|np|numpy|host)$")
 _VENDORED = re.compile(r"(^|/)(third_party|_?vendor(ed)?|extern(al)?s?)/")
+_EXPORTING = re.compile(r"(^|/)(executorch|onnx\w*|export(er|ers|ing)?|openvino|tflite|coreml)(/|\.py$)")
 _RARE = re.compile(
     r"dummy|rebalanc|rearrang|warm_?up|_build_plan$|diagnos|visuali[sz]|finali[sz]e_weights|(^|_)capture(_|$)"
+    r"|(^|_)loss(es)?(_|$)|_nans?(_|$)|_first_(launch|run|call)$"
 )
 _TRAINING_CLASSES = re.compile(r"(Loss|Matcher|Criterion|Trainer)(\.|$)|Training")
 
@@ -105,10 +107,12 @@ _HOST_CLASSES = re.compile(
 )
 
 
-def _prepares_on_host(view: FunctionView) -> bool:
+def prepares_on_host(view: FunctionView) -> bool:
     """Processors and tokenizers by file or class: what model code takes for a device tensor is on the host there."""
     if _HOST_FILES.search(view.path) or _HOST_CLASSES.search(view.qualname):
         return True
+    if view.qualname.endswith((".preprocess", ".postprocess")):  # transformers moves a pipeline's results to the host
+        return any(base.rpartition(".")[2] == "Pipeline" for base in view.class_bases)
     return view.qualname.endswith(("_cpu", "_np", "_numpy", "_host"))
 
 
@@ -130,8 +134,8 @@ def _through_constructor(frequency: Frequency) -> bool:
 
 
 def _serves_nobody(view: FunctionView) -> bool:
-    """A class for training, a copy of somebody else's code, what runs now and then, or the text of an error message."""
-    if _VENDORED.search(view.path) or _RARE.search(view.qualname.rpartition(".")[2]):
+    """Training, export, a copy of somebody else's code, what runs now and then, or the text of an error message."""
+    if _VENDORED.search(view.path) or _EXPORTING.search(view.path) or _RARE.search(view.qualname.rpartition(".")[2]):
         return True
     if isinstance(view.node, ast.Lambda) and isinstance(view.node.body, ast.JoinedStr):
         return True

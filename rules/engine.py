@@ -220,7 +220,7 @@ def _walk(view: FunctionView, file: FileView, dispatch: Dispatch, problems: list
                 continue
             try:
                 for candidate in rule.candidates(node, view, file):
-                    yield _Hit(rule, weighed(rule.id, candidate, view), view)
+                    yield _Hit(rule, weighed(rule.id, candidate, view, file), view)
             except Exception as error:  # a fault of ours must not cost the user the other findings
                 broken.add(rule.id)
                 line = getattr(node, "lineno", None)

@@ -12,7 +12,7 @@ import re
 from dataclasses import replace
 
 from awp_lint.detector.finding import Confidence
-from awp_lint.detector.semantics.view import FunctionView, Level
+from awp_lint.detector.semantics.view import FileView, FunctionView, Level
 from awp_lint.rules.base import Candidate
 from awp_lint.rules.batching.calls import over_batches
 
@@ -29,18 +29,20 @@ _ASIDE = re.compile(
     r"(^|/)(eplb|visuali[sz]\w*|plotting|interpretab\w*|diagnos\w*)(/|\.py$)"
     r"|(^|[/_])(visuali[sz](er|ation)s?|plots?|interpretability)\.py$"
 )
-#: Sizes and masks of multi-modal inputs that vLLM's field configurations keep on the host.
-_KEPT_ON_HOST = re.compile(r"\b(\w+_)?(grid_thw|grid_hws?|is_embed|spatial_crop|num_pooled_patches)\b")
+#: Sizes and masks of multi-modal inputs that vLLM's field configurations keep on the host, in all models.
+_KEPT_ON_HOST = re.compile(r"(\w+_)?(grid_thws?|grid_hws?|is_embed|spatial_crop|num_pooled_patches)")
+#: A model's own: ``image_sizes=MultiModalFieldConfig.batched("image", keep_on_cpu=True)``.
+_KEPT_FIELD = re.compile(r"\b(\w+)[\"']?\s*[=:]\s*MultiModalFieldConfig\.\w+\((?:[^()]|\([^()]*\))*\bkeep_on_cpu=True")
 
 
-def weighed(rule: str, candidate: Candidate, view: FunctionView) -> Candidate:
+def weighed(rule: str, candidate: Candidate, view: FunctionView, file: FileView) -> Candidate:
     """The candidate, at low confidence where its cost does not show."""
-    if candidate.confidence is Confidence.LOW or not _negligible(rule, candidate, view):
+    if candidate.confidence is Confidence.LOW or not _negligible(rule, candidate, view, file):
         return candidate
     return replace(candidate, confidence=Confidence.LOW)
 
 
-def _negligible(rule: str, candidate: Candidate, view: FunctionView) -> bool:
+def _negligible(rule: str, candidate: Candidate, view: FunctionView, file: FileView) -> bool:
     path = candidate.frequency.path
     if candidate.frequency.known and path and not _walks(rule, candidate):
         if _SINGLE.fullmatch(rule) and _once_an_item(path, candidate.node, view):
@@ -51,8 +53,45 @@ def _negligible(rule: str, candidate: Candidate, view: FunctionView) -> bool:
         return True
     if rule[3] in "16" and _ASIDE.search(view.path):
         return True
-    told = (candidate.message, *candidate.why)
-    return rule[3] in "16" and "vllm/" in view.path and any(map(_KEPT_ON_HOST.search, told))
+    return rule[3] in "16" and "vllm/" in view.path and _kept_on_host(candidate.node, view, file)
+
+
+def _kept_on_host(node: ast.AST, view: FunctionView, file: FileView) -> bool:
+    """Whether a value comes from a multi-modal input that vLLM never moves to the device."""
+    fields = file.memo.get(_kept_on_host)
+    if fields is None:
+        fields = file.memo[_kept_on_host] = frozenset(_KEPT_FIELD.findall(file.text))
+    return any(name in fields or _KEPT_ON_HOST.fullmatch(name) for name in behind(node, view))
+
+
+def behind(node: ast.AST, view: FunctionView) -> set[str]:
+    """The names and keys that the value of an expression goes back to, through assignments and loops."""
+    found: set[str] = set()
+    loops = view.loops(node)
+    waiting: list[ast.AST] = [node]
+    while waiting:
+        for name in _names_and_keys(waiting.pop()) - found:
+            found.add(name)
+            for statement in view.assignments(name):
+                if isinstance(statement, ast.Assign | ast.AnnAssign) and statement.value is not None:
+                    waiting.append(statement.value)
+            waiting.extend(loop.iter for loop in loops if not isinstance(loop, ast.While) and _binds(loop.target, name))
+    return found
+
+
+def _names_and_keys(node: ast.AST) -> set[str]:
+    """Names, and what dictionaries are asked for: ``kwargs.pop("image_sizes")``."""
+    found = set()
+    for part in ast.walk(node):
+        if isinstance(part, ast.Name):
+            found.add(part.id)
+        elif isinstance(part, ast.Constant) and isinstance(part.value, str) and part.value.isidentifier():
+            found.add(part.value)
+    return found
+
+
+def _binds(target: ast.AST, name: str) -> bool:
+    return any(isinstance(part, ast.Name) and part.id == name for part in ast.walk(target))
 
 
 def _walks(rule: str, candidate: Candidate) -> bool:

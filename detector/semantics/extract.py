@@ -54,6 +54,7 @@ class _Extractor(Calling):
         self.property_names: set[str] = set()
         self.nodes = 0
         self.loops = False
+        self.turns: list[tuple[set[str], tuple[str, ...]]] = []  # of each loop around: its indices, the loops around it
         self._lines: list[str] | None = None
 
     def facts(self) -> FileFacts:
@@ -348,7 +349,7 @@ class _Extractor(Calling):
         if regions.first_step(node.test, True):
             taken |= GUARD_FIRST
         before = dict(f.env) if node.orelse else None
-        self.block(node.body, f, loops, taken)
+        self.block(node.body, f, self.of_one_turn(node.test, loops), taken)
         if before is not None:
             after = f.env
             f.env = before
@@ -357,6 +358,13 @@ class _Extractor(Calling):
                 other |= GUARD_FIRST
             self.block(node.orelse, f, loops, other)
             self.merge(f, after)
+
+    def of_one_turn(self, test: ast.expr, loops: tuple[str, ...]) -> tuple[str, ...]:
+        """The loops that a branch runs in: without the innermost where the test is for one turn of it."""
+        if not self.turns or not loops:
+            return loops
+        counted, outer = self.turns[-1]
+        return outer if counted and counted & regions.turns_of_one(test) else loops
 
     def guard_of(self, test: ast.expr, taken: bool, body: Sequence[ast.stmt]) -> int:
         found = regions.test_region(test, taken)
@@ -384,7 +392,9 @@ class _Extractor(Calling):
         else:
             self.expr(node.iter, f, loops, guard)
             self.iterate(node.target, node.iter, f)
+        self.turns.append((regions.indices(node), loops))
         self.block(node.body, f, inner, guard)
+        self.turns.pop()
         self.block(node.orelse, f, loops, guard)
 
     def inside(self, loops: tuple[str, ...], kind: LoopKind) -> tuple[str, ...]:

@@ -224,7 +224,8 @@ class Frequencies:
         if target is not None:
             if self._cold[target] and edge.assumed:
                 return None
-            if self._cached[target] or self._builds_module(target) or (len(reach.path) > 1 and self._setup[target]):
+            once = self._setup[target] and len(reach.path) + len(edge.loops) > 1
+            if once or self._cached[target] or self._builds_module(target):
                 return Reach((), certainty, cold=True)
         if edge.guard & GUARD_ONCE:
             return Reach((), certainty, cold=True)

@@ -257,7 +257,9 @@ class FunctionModel:
             return base
         if regions.made_once(self.definition.ancestors(node)):
             return Frequency((), base.certainty, base.chain)
-        found = paths.inside(base, (self.loop_kind(loop) for loop in reversed(self.loops(node))))
+        around = self.loops(node)
+        single = regions.loop_of_one_turn(self.definition.ancestors(node)) if around else None
+        found = paths.inside(base, (self.loop_kind(loop) for loop in reversed(around) if loop is not single))
         if regions.in_first_step(self.definition.ancestors(node)):
             return Frequency(paths.first(found.path), found.certainty, found.chain)
         return found

@@ -186,6 +186,10 @@ def _raises(body: list[ast.stmt]) -> bool:
     return bool(body) and isinstance(body[-1], ast.Raise)
 
 
+#: Switches that serving leaves off: sharded weights (ZeRO-3, FSDP), rows of a training collator.
+_SELDOM = re.compile(r"synced_gpus|_?is_packed_sequence|output_router_logits")
+
+
 def test_region(test: ast.expr, taken: bool) -> Region:
     """The region of the branch of ``if test:`` (``taken``) or of its ``else`` branch."""
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
@@ -211,6 +215,8 @@ def test_region(test: ast.expr, taken: bool) -> Region:
         return Region.EXPORT if taken else Region.NONE
     if _COMPILING_WORDS.search(lowered):
         return Region.COMPILED if taken else Region.NONE
+    if _SELDOM.fullmatch(lowered):
+        return Region.FALLBACK if taken else Region.NONE
     return Region.NONE
 
 
@@ -262,18 +268,57 @@ def _last_name(node: ast.expr) -> str | None:
     return node.id if isinstance(node, ast.Name) else None
 
 
+#: Switches that set-up turns on: ``if not self.prepared_buffers: self._prepare_buffers()``.
+_DONE = re.compile(
+    r"_?(is_|has_|have_)?(\w+_)?(prepared|initiali[sz]ed|built|loaded|warmed|compiled|setup_done|ready)(_\w+)?"
+)
+#: Names of containers that keep what was made.
+_KEEPS = re.compile(r"cache|memo|_table|registry", re.IGNORECASE)
+
+
 def lazily_made(node: ast.If) -> bool:
     """``if self.x is None: self.x = …`` and its like: the branch makes state that lasts."""
+    if _made_for_another(node):
+        return True
     names = _missing(node.test)
     if not names:
         return _fills_cache(node)
-    for statement in node.body:
-        targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
+    for part in _parts(node.body):
+        targets = part.targets if isinstance(part, ast.Assign) else [getattr(part, "target", None)]
         for target in targets:
             if isinstance(target, ast.Attribute) and target.attr in names:
                 return True
             if isinstance(target, ast.Name) and target.id in names and target.id.startswith("_"):
                 return True
+            if isinstance(target, ast.Subscript) and _KEEPS.search(_last_name(target.value) or ""):
+                return True  # what a look-up did not find is put there
+    return _does_set_up(node, names)
+
+
+def _does_set_up(node: ast.If, names: set[str]) -> bool:
+    """A method of the object's own is called since a switch says that it was not yet."""
+    if not any(_DONE.fullmatch(name) for name in names):
+        return False
+    calls = (part.func for part in _parts(node.body) if isinstance(part, ast.Call))
+    return any(isinstance(func, ast.Attribute) and _last_name(func.value) == "self" for func in calls)
+
+
+def _made_for_another(node: ast.If) -> bool:
+    """``if self.shape != shape: … self.shape = shape``: made anew where something changes, which it rarely does."""
+    test = node.test
+    if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.Or):
+        test = test.values[-1]
+    if not (isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], ast.NotEq)):
+        return False
+    sides = test.left, test.comparators[0]
+    for kept, new in (sides, sides[::-1]):
+        if isinstance(kept, ast.Attribute) and not isinstance(new, ast.Constant):
+            name, value = ast.dump(kept).replace("Load()", "Store()"), ast.dump(new)
+            for part in _parts(node.body):
+                if not (isinstance(part, ast.Assign) and ast.dump(part.value) == value):
+                    continue
+                if any(ast.dump(target).replace("Load()", "Store()") == name for target in part.targets):
+                    return True
     return False
 
 
@@ -340,6 +385,7 @@ def _puts_into(part: ast.AST, name: str) -> bool:
 _PROMPT_INPUTS = re.compile(
     r"pixel_values(_\w+)?|(\w+_)?(images|videos|audios|audio_values|audio_features|speech)|input_(features|values)(_\w+)?"
     r"|(image|video|audio)_(embeds|features|inputs|patches|sizes|grid_thw|input_ids|latents|outputs|hidden_states|prompt\w*)"
+    r"|(image|video|audio|vision|visual)_(pos_)?masks?"
 )
 #: State that is missing in the first step only.
 _STEP_STATE = re.compile(
@@ -395,6 +441,8 @@ def made_once(ancestors: Iterable[tuple[ast.AST, ast.AST]]) -> bool:
 
 def _missing(test: ast.expr) -> set[str]:
     """Names of attributes that the test finds missing: ``self.x is None``, ``not hasattr(self, "x")``."""
+    if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.Or):  # … or too small, or on another device
+        return set().union(*map(_missing, test.values))
     if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], ast.Is):
         right = test.comparators[0]
         if isinstance(right, ast.Constant) and right.value is None:
@@ -411,6 +459,39 @@ def _missing(test: ast.expr) -> set[str]:
             if isinstance(name, ast.Constant) and isinstance(name.value, str):
                 return {name.value}
     return set()
+
+
+def turns_of_one(test: ast.expr) -> set[str]:
+    """Names that a branch compares for equality: where one is a loop's index, the branch runs in one turn of it."""
+    if isinstance(test, ast.BoolOp):
+        return set().union(*map(turns_of_one, test.values)) if isinstance(test.op, ast.And) else set()
+    if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], ast.Eq):
+        return {side.id for side in (test.left, test.comparators[0]) if isinstance(side, ast.Name)}
+    return set()
+
+
+def indices(loop: ast.AST) -> set[str]:
+    """Names that count the turns of a ``for`` loop: ``i`` of ``enumerate(…)`` and of ``range(…)``."""
+    call = getattr(loop, "iter", None)
+    target = getattr(loop, "target", None)
+    if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name)):
+        return set()
+    if call.func.id == "enumerate" and isinstance(target, ast.Tuple):
+        target = target.elts[0]
+    elif call.func.id != "range":
+        return set()
+    return {target.id} if isinstance(target, ast.Name) else set()
+
+
+def loop_of_one_turn(ancestors: Iterable[tuple[ast.AST, ast.AST]]) -> ast.AST | None:
+    """The loop around a node in one turn of which it runs: ``if i == len(layers) - 1:``."""
+    names: set[str] = set()
+    for child, parent in ancestors:
+        if isinstance(parent, ast.If) and child in parent.body:
+            names |= turns_of_one(parent.test)
+        elif names and isinstance(parent, (ast.For, ast.AsyncFor)) and names & indices(parent):
+            return parent
+    return None
 
 
 def near_clock(statement: ast.stmt, block: list[ast.stmt]) -> bool:

@@ -78,6 +78,9 @@ def device_read(call: ast.Call, view: FunctionView) -> Read | None:
 
 
 def _to_host(call: ast.Call, view: FunctionView) -> bool:
+    late = argument(call, None, "non_blocking")
+    if isinstance(late, ast.Constant) and late.value is True:
+        return False  # into pinned memory, and the host goes on
     target = argument(call, 0, "device")
     if isinstance(target, ast.Constant):
         return target.value == "cpu"

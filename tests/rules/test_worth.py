@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 
 from awp_lint.detector.semantics.model import view_of_source
+from awp_lint.rules.common import prepares_on_host
 from awp_lint.rules.engine import run_rules
 from awp_lint.rules.registry import all_rules
 
@@ -60,3 +61,73 @@ def test_a_container_is_not_the_tensor_that_its_name_tells_of() -> None:
     assert "AWP102" not in {rule for rule, _ in found(held)}
     bare = code.format(declared="torch.Tensor | None", asked="(slot_mapping > 0).any()")
     assert ("AWP102", "medium") in found(bare)
+
+
+def test_inputs_that_a_server_keeps_on_the_host() -> None:
+    code = """
+        import torch
+
+        class Model(torch.nn.Module):
+            def fields(self, inputs):
+                return dict(
+                    image_sizes=MultiModalFieldConfig.batched("image"{kept}),
+                    pixel_values=MultiModalFieldConfig.flat_from_sizes("image", sizes(inputs), keep_on_cpu=True),
+                )
+
+            def forward(self, hidden_states: torch.Tensor, image_sizes: torch.Tensor) -> torch.Tensor:
+                heights = image_sizes[:, 0]
+                for height in heights:
+                    hidden_states = hidden_states[:, : int(height)]
+                return hidden_states
+    """
+    for path, kept, expected in (
+        ("vllm/model.py", "", {"medium"}),
+        ("vllm/model.py", ", keep_on_cpu=True", {"low"}),
+        ("mine/model.py", ", keep_on_cpu=True", {"medium"}),
+    ):
+        levels = {level for rule, level in found(code.format(kept=kept), path) if rule in ("AWP101", "AWP104")}
+        assert levels == expected, (path, kept)
+
+
+def test_a_copy_that_nobody_waits_for() -> None:
+    read = "self.kept.append(hidden_states{})"
+    assert ("AWP101", "medium") in found(LAYER.format(body=read.format(".to('cpu')")))
+    assert "AWP101" not in {rule for rule, _ in found(LAYER.format(body=read.format(".to('cpu', non_blocking=True)")))}
+
+
+def test_a_name_that_tells_of_the_host() -> None:
+    code = """
+        import torch
+        from dataclasses import dataclass
+
+        @dataclass
+        class Meta:
+            seq_lens: torch.Tensor
+            seq_lens_cpu_upper_bound: torch.Tensor
+
+            def get_lengths_cpu(self) -> torch.Tensor:
+                return self.lengths
+
+        class Attention(torch.nn.Module):
+            def forward(self, hidden_states: torch.Tensor, meta: Meta) -> torch.Tensor:
+                lengths = meta.{name}
+                print((lengths + 1).max().item())
+                return hidden_states
+    """
+    for name, expected in (("seq_lens", True), ("seq_lens_cpu_upper_bound", False), ("get_lengths_cpu()", False)):
+        assert (("AWP101", "medium") in found(code.format(name=name))) is expected, name
+
+
+def test_a_pipeline_gets_its_results_on_the_host() -> None:
+    code = """
+        import torch
+        from transformers import Pipeline
+
+        class Detection(Pipeline):
+            def postprocess(self, outputs): ...
+            def _forward(self, outputs): ...
+        class Other(torch.nn.Module):
+            def postprocess(self, outputs): ...
+    """
+    views = view_of_source(textwrap.dedent(code)).functions()
+    assert {view.qualname for view in views if prepares_on_host(view)} == {"Detection.postprocess"}

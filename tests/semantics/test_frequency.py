@@ -339,6 +339,113 @@ def test_lazily_made_state_and_cached_functions(link: Any) -> None:
     assert frequency(project, "h.use") == "request proven"
 
 
+def test_state_that_is_made_on_the_first_call_or_anew_for_another_size(link: Any) -> None:
+    source = """
+        _TABLES = {}
+        class Server:
+            @app.get("/")
+            def handler(self, device, size):
+                tables = _TABLES.get(device)
+                if tables is None:
+                    with allowed():
+                        _TABLES[device] = put_in_a_table(device)
+                if not self.prepared_buffers:
+                    self._prepare(size)
+                if self.grid is None or self.grid.shape[0] < size:
+                    self.grid = make_grid(size)
+                if self.size != size:
+                    self.size = size
+                    fill(size)
+                if self.mode != "fast":
+                    slow(size)
+                found = self.seen.get(size)
+                if found is None:
+                    self.seen_now = look(size)
+                self.finish(size)
+            def _prepare(self, size): prepare()
+            def finish(self, size):
+                if size in self.finished:
+                    return
+                finish(size)
+                self.finished.add(size)
+        def put_in_a_table(device): ...
+        def prepare(): ...
+        def make_grid(size): ...
+        def fill(size): ...
+        def slow(size): ...
+        def look(size): ...
+        def finish(size): ...
+        """
+    project = link({"h.py": source})
+    for name in ("put_in_a_table", "prepare", "make_grid", "fill", "finish"):
+        assert frequency(project, f"h.{name}").startswith("setup"), name
+    for name in ("slow", "look"):
+        assert frequency(project, f"h.{name}") == "request proven", name
+
+
+def test_one_turn_of_a_loop_is_no_loop(link: Any) -> None:
+    source = """
+        @app.get("/")
+        def handler(timesteps, layers, extra):
+            for i, t in enumerate(timesteps):
+                if i == len(timesteps) - 1 and extra:
+                    last(t)
+                if t == 0:
+                    zero(t)
+                for index in range(len(layers)):
+                    if index == extra:
+                        one(t)
+                    every(t)
+        def last(t): ...
+        def zero(t): ...
+        def one(t): ...
+        def every(t): ...
+        """
+    project = link({"h.py": source})
+    assert frequency(project, "h.last") == "request proven"
+    assert frequency(project, "h.zero") == frequency(project, "h.one") == "request×step proven"
+    assert frequency(project, "h.every") == "request×step×layer proven"
+
+
+def test_a_class_that_is_asked_about_is_not_made_and_set_up_is_not_heated(link: Any) -> None:
+    source = """
+        class Engine:
+            def __init__(self): build()
+            def load_model(self): load()
+        @app.get("/")
+        def handler(request, engine: Engine, steps):
+            if isinstance(engine, Engine):
+                step(engine)
+            for step_index in range(num_steps):
+                engine.load_model()
+        def build(): ...
+        def load(): ...
+        def step(engine): ...
+        """
+    project = link({"h.py": source})
+    assert frequency(project, "h.build").startswith("setup")
+    assert frequency(project, "h.load").startswith("setup")
+    assert frequency(project, "h.step") == "request proven"
+
+
+def test_a_function_of_a_library_is_no_method_of_the_project(link: Any) -> None:
+    source = """
+        from torch import nn
+        class Mixin:
+            def fold_all(self): work()
+            def unfold_all(self): rest()
+        @app.get("/")
+        def handler(x, thing):
+            nn.functional.fold_all(x)
+            thing.unfold_all()
+        def work(): ...
+        def rest(): ...
+        """
+    project = link({"h.py": source})
+    assert frequency(project, "h.work") == "unknown unknown"
+    assert frequency(project, "h.rest") == "request assumed"
+
+
 def test_error_paths_do_not_heat(link: Any) -> None:
     source = """
         @app.get("/")

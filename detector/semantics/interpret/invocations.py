@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from awp_lint.detector.semantics.interpret import calls, objects, results, tensors
+from awp_lint.detector.semantics.interpret.conventions import is_host_name
 from awp_lint.detector.semantics.interpret.machine import (
     MAX_ITEMS,
     MAX_STEPS,
@@ -79,6 +80,8 @@ def _call(m: Machine, node: ast.Call) -> Value:
             result = m.env.get(m.self_name, UNKNOWN) if m.self_name else UNKNOWN
     if m.symbolic and (operands or keywords):
         _note(m, callee, receiver, function, operands, keywords)
+    elif result.kind is Kind.TENSOR and result.device in _SOMEWHERE and _told_host(function):
+        result = make(Kind.TENSOR, Device.HOST, result.dtype, result.rank, certainty=Certainty.ASSUMED)
     elif result.kind is Kind.TENSOR and not result.reasons:
         result = result.because(node.lineno, f"returned by {spell(function)}(...)")
     if callee.cls is not None and callee.kind is Kind.CALLABLE:
@@ -87,6 +90,15 @@ def _call(m: Machine, node: ast.Call) -> Value:
         elif callee.cls.startswith("torch.distributed.") and operands:
             _collective(m, node, operands[0])
     return result
+
+
+_SOMEWHERE = (Device.AMBIENT, Device.UNKNOWN)
+
+
+def _told_host(function: ast.expr) -> bool:
+    """``get_lengths_cpu(…)``."""
+    name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+    return is_host_name(name)
 
 
 _NAMED = (Kind.CALLABLE, Kind.EXTERNAL, Kind.CLASS)
