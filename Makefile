@@ -24,8 +24,10 @@ check: $(VENV)/.installed
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+# The site, in build/site: open build/site/index.html. Broken links end it. Nothing is fetched.
 docs: $(VENV)/.installed
 	$(BIN)/python -m awp_lint.rules.docs docs/rules
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 
 $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)

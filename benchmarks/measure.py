@@ -159,12 +159,11 @@ def save(name: str, result: dict[str, Any], text: str, folder: Path = RESULTS) -
 
 def shown_command() -> str:
     """The command as a reader would type it in the repository: folders of this machine are left out."""
-    words = [Path(sys.argv[0]).name, *sys.argv[1:]]
-    shown = [
-        f"benchmarks/{words[0]}",
-        *("…/" + Path(word).name if word.startswith("/") else word for word in words[1:]),
-    ]
-    return "python " + " ".join(_without_folder(word) for word in shown)
+    script = Path(sys.argv[0]).resolve()
+    root = Path(__file__).resolve().parent.parent
+    name = script.relative_to(root).as_posix() if script.is_relative_to(root) else script.name
+    words = ("…/" + Path(word).name if word.startswith("/") else word for word in sys.argv[1:])
+    return " ".join(["python", name, *map(_without_folder, words)])
 
 
 def _without_folder(word: str) -> str:

@@ -51,6 +51,7 @@ def case(server: LocalLlm, schemas: str, without: list[Any], votes: int, patches
     """A row: one kind of server, a cold run and a warm one."""
     server.schemas = schemas
     server.served.clear()
+    os.environ["AWP_LINT_CACHE_DIR"] = str(Path(f"../cache-{schemas}").absolute())  # one question to all: one answer
     asked = [
         "--confidence", "low", "--llm", "--llm-base-url", server.url, "--llm-model", NAME, "--llm-votes", str(votes),
         "--llm-patches", str(patches), "--llm-max-calls", "30", "--llm-max-seconds", "3000",
@@ -83,13 +84,12 @@ def main() -> None:
     if MISSING:
         raise SystemExit(f"needs {' and '.join(MISSING)}: make test-llm")
     with tempfile.TemporaryDirectory() as name, local_llm() as server:
-        os.environ["AWP_LINT_CACHE_DIR"] = str(Path(name) / "cache")
         place = Path(name) / "sampler"
         place.mkdir()
         shutil.copy(ROOT / "benchmarks" / "llm" / "sampler.py", place)
         (place / "pyproject.toml").write_text("[tool.awp-lint.llm]\ntimeout = 900\njobs = 2\n")
         os.chdir(place)
-        without = bare(scan("--confidence", "low")[0])
+        without = bare(scan("--confidence", "low", "--no-cache")[0])
         print(f"{NAME} (4 bit) on one thread of a CPU, Python {platform.python_version()}; {len(without)} findings, "
               f"{options.votes} votes each, {options.patches} patches")  # fmt: skip
         print(f"{'schema':<9} {'calls':>6} {'tokens':>7} {'seconds':>7} {'served':>7} {'read':>7} {'written':>8} "

@@ -125,13 +125,13 @@ def test_free_findings_take_one_line_and_verbose_shows_them_whole() -> None:
 
 def test_a_file_that_a_fix_adds_is_named_in_text_and_whole_in_json() -> None:
     diff = (
-        "--- /dev/null\n+++ b/pkg/helper.py\n@@ -0,0 +1,2 @@\n+--- no header\n+made = 1\n"
+        "--- /dev/null\n+++ b/pkg/helper.py\n@@ -0,0 +1,2 @@\n+--- no header\n+assisted = 1\n"
         + FIX.diff
         + "--- a/n.py\n+++ b/n.py\n@@ -1 +1 @@\n-u\n+v\n"
     )
     report = Report((finding(fix=dataclasses.replace(FIX, diff=diff)),))
     out = plain(text.render(report))
-    assert "+++ b/pkg/helper.py: a new file of 2 lines (--diff shows it)" in out and "made" not in out
+    assert "+++ b/pkg/helper.py: a new file of 2 lines (--diff shows it)" in out and "assisted" not in out
     assert "+++ b/m.py" not in out and "+y" in out  # the finding's own file is named in its first line
     assert "--- a/n.py" in out and "+++ b/n.py" in out and "+v" in out
     assert json_report.as_dict(report)["findings"][0]["fix"]["diff"] == diff
