@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from awp_lint.detector.finding import Confidence, Event, RootCause
-from awp_lint.detector.semantics.view import FileView, FunctionView
+from awp_lint.detector.semantics.view import FileView, FunctionView, Level
 from awp_lint.rules.base import Candidate, Rule
 from awp_lint.rules.common import IDLE, callee, frequency_reason, lower, often, short, sureness
 
@@ -45,6 +45,8 @@ class CatKvCache(Rule):
         shape changes at every step, which forbids CUDA graphs and makes compiled code recompile.
         """
     fine = """
+        - Code that no decode loop is seen to reach: an encoder that carries the parameter along, a cache that is filled
+          before the denoising steps. Shown at low confidence.
         - Short prefixes that are joined once (prompt or image tokens before the loop).
         - A dynamic cache chosen on purpose: a static one costs memory and work for its whole length.
         """
@@ -96,11 +98,14 @@ class CatKvCache(Rule):
         frequency = view.frequency(node)
         if frequency.known and not frequency.path:
             return
+        confidence = lower(self.confidence, sureness(view, node, frequency))
+        if Level.TOKEN not in frequency.path:
+            confidence = Confidence.LOW
         yield Candidate(
             node=node,
             message=f"`{short(old, 40)}` is copied whole to append `{short(new, 30)}` {often(frequency)}".rstrip(),
             action=f"allocate the cache once and write `{short(new, 30)}` into its slice",
-            confidence=lower(self.confidence, sureness(view, node, frequency)),
+            confidence=confidence,
             frequency=frequency,
             why=frequency_reason(frequency),
         )

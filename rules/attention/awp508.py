@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from awp_lint.detector.finding import Confidence, Event, MarkKind, RootCause
@@ -13,6 +14,7 @@ from awp_lint.rules.serving.enginerule import reason_given
 
 _KERNELS = ("torch.nn.attention.sdpa_kernel", "torch.nn.attention._sdpa_kernel")
 _OLD_KERNELS = ("torch.backends.cuda.sdp_kernel",)
+_BACKEND = re.compile(r"(^|_)(math|reference|naive|eager|unfused)(_|$)")
 _SWITCHES = ("torch.backends.cuda.enable_flash_sdp", "torch.backends.cuda.enable_mem_efficient_sdp")
 
 
@@ -42,6 +44,7 @@ class SdpaFallback(Rule):
         """
     fine = """
         - Double backward, forward-mode derivatives and export need it; so do comparisons in tests.
+        - A function that is by its name the unfused backend (`math_attention`), beside others for the user to choose.
         - A comment that gives a reason: shown at low confidence, as is one fused kernel switched off while another
           stays.
         - Masks and dtypes that rule the fused kernels out at run time cannot be told from the code in general: the
@@ -81,7 +84,7 @@ class SdpaFallback(Rule):
         dotted = view.qualified(node.func) or ""
         if not _confines(node, dotted):
             return
-        if view.regions(node) & (IDLE | Region.FALLBACK) or _asked_for(node, view):
+        if view.regions(node) & (IDLE | Region.FALLBACK) or _asked_for(node, view) or _BACKEND.search(_name(view)):
             return
         low = dotted in _SWITCHES and not _other_off(node, dotted, view)
         if dotted in _SWITCHES and not low and dotted != _SWITCHES[0]:
@@ -98,6 +101,10 @@ class SdpaFallback(Rule):
             frequency=served_frequency(view, node) or view.frequency(node),
             why=("the fused kernels are excluded by a literal",),
         )
+
+
+def _name(view: FunctionView) -> str:
+    return view.qualname.rpartition(".")[2].lower()
 
 
 def _confines(call: ast.Call, dotted: str) -> bool:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from awp_lint.detector.finding import Confidence, Event, MarkKind, RootCause
+from awp_lint.detector.finding import Confidence, Event, Fix, MarkKind, RootCause
 from awp_lint.detector.semantics.view import FileView, FunctionView, Level, LoopKind
 from awp_lint.rules.base import Candidate, Rule
+from awp_lint.rules.batching.calls import over_batches
 from awp_lint.rules.common import (
     frequency_reason,
     hot_frequency,
@@ -21,7 +23,14 @@ from awp_lint.rules.common import (
 )
 from awp_lint.rules.sync.reads import iterables
 
+if TYPE_CHECKING:
+    from awp_lint.rules.nodemap import Definition
+
 _SCORES = re.compile(r"(^|_)(logits?|scores?|probs?|log_?probs?|lprobs)(_|\d|$)", re.IGNORECASE)
+#: Tables about scores: how many there are, where a row's begin.
+_COUNTS = re.compile(
+    r"(^|_)(cu|num|len|lens|length|lengths|count|counts|offsets?|indptr|idx|ind(ices|ex)|start|loc)(_|$)"
+)
 _LOOPS = frozenset({LoopKind.BATCH, LoopKind.REQUESTS, LoopKind.TOKENS, LoopKind.ELEMENTS, LoopKind.UNKNOWN})
 
 
@@ -50,12 +59,14 @@ class RowSamplingLoop(Rule):
         """
     fine = """
         - Vectorised forms; rows of host tensors or lists.
-        - Loops over layers or beams that launch nothing.
+        - Loops over layers or beams that launch nothing, and over chunks of the batch (`scores[start:end]`).
         """
     safety = """
-        No automatic rewrite: gather the ids of all rows into one index tensor (one pinned copy) and use one
-        `scatter_`, `masked_fill_` or `index_put_` over the batch.
-        No diff, since rows may ask for different processors, whose state stays with each request.
+        Unsafe: a penalty on the tokens that are there already (`for token in set(tokens[row].tolist())`) becomes one
+        `gather` and one `scatter_` over the batch, which takes whole numbers of 64 bits on the same device. Other loops
+        get a recommendation, since rows may ask for different processors, whose state stays with each request: gather
+        the ids of all rows into one index tensor (one pinned copy) and use one `scatter_`, `masked_fill_` or
+        `index_put_`.
         """
     references = (
         "https://docs.pytorch.org/docs/stable/generated/torch.Tensor.scatter_.html",
@@ -88,7 +99,7 @@ class RowSamplingLoop(Rule):
 
     def candidates(self, node: ast.AST, view: FunctionView, file: FileView) -> Iterator[Candidate]:
         assert isinstance(node, ast.For)
-        if view.loop_kind(node) not in _LOOPS:
+        if view.loop_kind(node) not in _LOOPS or over_batches(node):
             return
         row = _row(node, view)
         if row is None:
@@ -108,6 +119,11 @@ class RowSamplingLoop(Rule):
             why=(f"`{name}` holds the scores of the batch", *frequency_reason(frequency)),
         )
 
+    def rewrite(self, candidate: Candidate, definition: Definition) -> Fix | None:
+        from awp_lint.rules.batching.penalty import at_once
+
+        return at_once(candidate.node, definition)
+
 
 def _row(loop: ast.For, view: FunctionView) -> ast.Subscript | None:
     """A row of device scores that the body indexes by the loop's own variable."""
@@ -121,11 +137,13 @@ def _row(loop: ast.For, view: FunctionView) -> ast.Subscript | None:
                 continue
             first = part.slice.elts[0] if isinstance(part.slice, ast.Tuple) and part.slice.elts else part.slice
             if isinstance(first, ast.Slice):
-                first = first.lower or first
+                several = isinstance(first.upper, ast.Name | ast.Attribute)  # `scores[start:end]`: a part, not a row
+                first = first if several else first.lower or first
             if not (isinstance(first, ast.Name) and first.id in names):
                 continue
             if (
                 _SCORES.search(_last(part.value))
+                and not _COUNTS.search(_last(part.value))
                 and view.value(part.value).is_tensor
                 and not view.value(part.value).on_host
             ):

@@ -13,7 +13,7 @@ from awp_lint.rules.base import Candidate, Rule
 from awp_lint.rules.common import frequency_reason, judge, lower, often, reasons, short
 from awp_lint.rules.fusion.activations import activation
 from awp_lint.rules.fusion.chains import Chain, chains, may_be_elementwise
-from awp_lint.rules.fusion.context import place, replaced_class
+from awp_lint.rules.fusion.context import compiled_class, place, replaced_class
 from awp_lint.rules.fusion.norms import norm
 from awp_lint.rules.fusion.residual import residual_norms
 
@@ -51,7 +51,7 @@ class PointwiseChain(Rule):
     fine = """
         - Shorter chains; operations on 0-d tensors, host tensors and Python numbers.
         - Compiled regions, `torch.jit.script`, CUDA graphs (there the launches cost little), reference
-          implementations.
+          implementations, an engine's classes that it compiles as a whole (`@support_torch_compile`) and their parts.
         - Once a request and set-up.
         - Schedulers of diffusion pipelines, whose coefficients are 0-d host tensors, and arithmetic on lengths and
           positions: shown at low confidence.
@@ -116,6 +116,8 @@ class PointwiseChain(Rule):
     def candidates(self, node: ast.AST, view: FunctionView, file: FileView) -> Iterator[Candidate]:
         assert isinstance(node, ast.FunctionDef)
         if node is not view.node:
+            return
+        if compiled_class(view, file):
             return
         yield from _residuals(view)
         if not _may_hold(view):

@@ -13,7 +13,7 @@ from awp_lint.rules.common import frequency_reason, judge, lower, names_in, ofte
 from awp_lint.rules.edits import drops, intermediates, mutated_between
 from awp_lint.rules.flow import origins
 from awp_lint.rules.fusion.algebra import number
-from awp_lint.rules.fusion.context import called, place, replaced_class
+from awp_lint.rules.fusion.context import called, compiled_class, place, replaced_class
 from awp_lint.rules.fusion.norms import Norm, norm
 from awp_lint.rules.nodemap import Definition
 
@@ -48,8 +48,9 @@ class ManualNorm(Rule):
     fine = """
         - Division by the length of a vector (`x * rsqrt(sum(x²))`), statistics from elsewhere (batch norm, image
           normalisation with constants).
-        - Compiled regions; classes whose `forward` a decorator replaces by a kernel, and functions named as reference
-          implementations: shown at low confidence.
+        - Compiled regions, and an engine's classes that it compiles as a whole (`@support_torch_compile`).
+        - Classes whose `forward` a decorator replaces by a kernel, and functions named as reference implementations:
+          shown at low confidence.
         - Tests, training, host arrays.
         """
     safety = """
@@ -115,6 +116,8 @@ class ManualNorm(Rule):
             return
         frequency, cap = counted
         why: tuple[str, ...] = reasons(value, found.x)
+        if compiled_class(view, file):
+            return
         if replaced_class(view, file):
             cap = lower(cap, Confidence.LOW)
             why = (*why, "a decorator of the class can replace it by a fused kernel")

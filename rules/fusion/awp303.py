@@ -12,7 +12,7 @@ from awp_lint.rules.base import Candidate, Rule
 from awp_lint.rules.common import frequency_reason, judge, names_in, often, reasons, short
 from awp_lint.rules.edits import drops, intermediates, mutated_between
 from awp_lint.rules.fusion.activations import Activation, activation
-from awp_lint.rules.fusion.context import called, place
+from awp_lint.rules.fusion.context import called, compiled_class, place
 from awp_lint.rules.nodemap import Definition
 
 _CALLS = frozenset({"exp", "log", "log1p", "where", "mul", "div", "multiply", "divide", "true_divide"})
@@ -44,7 +44,7 @@ class ManualActivation(Rule):
     fine = """
         - `x * sigmoid(1.702 * x)` and other variants that no built-in function computes.
         - Host tensors, NumPy arrays, set-up code, tests and training.
-        - Compiled regions, where the compiler fuses the chain.
+        - Compiled regions, where the compiler fuses the chain, and an engine's classes that it compiles as a whole.
         """
     safety = """
         Unsafe: the fused function rounds differently in the last bits, and its intermediate results never leave the
@@ -105,7 +105,7 @@ class ManualActivation(Rule):
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub) and _in_exp(node, view):
             return  # the whole is a softmax
         counted = place(view, node)
-        if counted is None:
+        if counted is None or compiled_class(view, file):
             return
         frequency, cap = counted
         call = _spelling(found)

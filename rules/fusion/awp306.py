@@ -27,7 +27,7 @@ from awp_lint.rules.common import (
     sureness,
 )
 from awp_lint.rules.doubts import kept
-from awp_lint.rules.fusion.context import fused_elsewhere
+from awp_lint.rules.fusion.context import compiled_class, fused_elsewhere, traced_branch, without_library
 from awp_lint.rules.fusion.walks import Walk, module_walk
 
 if TYPE_CHECKING:
@@ -96,7 +96,9 @@ class InvariantRecompute(Rule):
         - Tensors that the pass changes in place: they must start fresh.
         - Reshapes and casts, which cost nothing where there is nothing to do.
         - Rotary modules that rotate the queries and keys they are given, or that look up a table by length.
-        - Compiled regions.
+        - Compiled regions, an engine's classes that it compiles as a whole (`@support_torch_compile`), branches for
+          compilers, and code that runs only where an optional library is missing.
+        - Walks that stop at the first module they look for.
         """
     safety = """
         Unsafe: what a loop of the same function computes anew moves before the loop; it is then one tensor for all
@@ -148,6 +150,8 @@ class InvariantRecompute(Rule):
             yield from _walked(walk, view)
             return
         loops = view.loops(node)
+        if compiled_class(view, file):
+            return
         if loops:
             yield from self._in_loop(node, loops[0], view, file)
         if isinstance(node, ast.BinOp) or (isinstance(node, ast.Call) and callee(node) in _TABLES):
@@ -241,6 +245,8 @@ class InvariantRecompute(Rule):
             return
         frequency = hot_frequency(view, node)
         if frequency is None or Level.LAYER not in frequency.path or fused_elsewhere(view, node):
+            return
+        if traced_branch(view, node) or without_library(view, node):
             return
         value = view.value(node)
         name = assigned_name(view, node)

@@ -8,7 +8,8 @@ import weakref
 
 from awp_lint.detector.finding import Confidence
 from awp_lint.detector.semantics.view import FileView, Frequency, FunctionView, Region
-from awp_lint.rules.common import callee, served_frequency
+from awp_lint.rules.common import ancestors, callee, served_frequency
+from awp_lint.rules.flow import before
 
 _REFERENCE = re.compile(
     r"(^|_)(native|python|reference|ref|eager|fallback|naive|slow|torch_impl|pytorch|py|impl_abstract|fake|meta|baseline|inputs)(_|$)"
@@ -17,7 +18,10 @@ _REFERENCE = re.compile(
 _KERNEL_DECORATORS = ("triton.", "helion.", "numba.", "cute.", "tilelang.", "cutlass.", "tvm.")
 #: Class decorators that put a fused kernel in place of ``forward``.
 _REPLACED = frozenset({"use_kernel_forward_from_hub", "use_kernelized_func", "support_torch_compile", "CustomOp"})
-
+#: The decorator by which an engine compiles a model's class with all its parts.
+_WHOLE = "support_torch_compile"
+_LIBRARY = re.compile(r"_?(HAS|HAVE)_\w+|_?(has|have)_\w+|_?is_\w+_available|\w+_AVAILABLE|\w+_available")
+_TRACED = re.compile(r"\bis_(compileable|compilable|compiling|dynamo_compiling)\b")
 
 _called: weakref.WeakKeyDictionary[FunctionView, frozenset[str]] = weakref.WeakKeyDictionary()
 
@@ -86,6 +90,76 @@ def replaced_class(view: FunctionView, file: FileView) -> bool:
     return False
 
 
+def compiled_class(view: FunctionView, file: FileView) -> bool:
+    """Whether an engine compiles the method's class: by a decorator of its own, or as a part of a class of the file
+    that has one (``@support_torch_compile class Model`` whose methods name the layer's class)."""
+    if view.class_name is None or _WHOLE not in file.text:
+        return False
+    known: frozenset[str] | None = file.memo.get(compiled_class)
+    if known is None:
+        known = file.memo[compiled_class] = _compiled_classes(file)
+    return view.class_name.rpartition(".")[2] in known
+
+
+def _compiled_classes(file: FileView) -> frozenset[str]:
+    classes = {s.name: s for s in _flat(file.tree.body) if isinstance(s, ast.ClassDef)}
+    pending = [name for name, cls in classes.items() if any(_WHOLE in ast.unparse(d) for d in cls.decorator_list)]
+    found: set[str] = set()
+    while pending:
+        name = pending.pop()
+        if name in found:
+            continue
+        found.add(name)
+        named = {part.id for part in ast.walk(classes[name]) if isinstance(part, ast.Name)}
+        pending += [other for other in classes if other in named]
+    return frozenset(found)
+
+
+def without_library(view: FunctionView, node: ast.AST) -> bool:
+    """Whether a node runs only where an optional library is missing: the other side of ``if _HAS_FLASH_ATTN:``, or
+    behind one that returns."""
+    child = node
+    for parent in ancestors(view, node):
+        if any(isinstance(s, ast.If) and _asks_for_library(s.test) and _leaves(s) for s in before(child, parent)):
+            return True
+        if isinstance(parent, ast.If | ast.IfExp) and child is not parent.test:
+            test, other = (
+                parent.test,
+                child is parent.orelse
+                or (isinstance(parent, ast.If) and any(child is statement for statement in parent.orelse)),
+            )
+            if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+                test, other = test.operand, not other
+            if other and _asks_for_library(test):
+                return True
+        child = parent
+    return False
+
+
+def _leaves(branch: ast.If) -> bool:
+    return isinstance(branch.body[-1], ast.Return | ast.Raise)
+
+
+def _asks_for_library(test: ast.expr) -> bool:
+    called = test.func if isinstance(test, ast.Call) else test
+    name = called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
+    return _LIBRARY.fullmatch(name) is not None
+
+
+def traced_branch(view: FunctionView, node: ast.AST) -> bool:
+    """Whether a branch is there for compilers: ``if cache.is_compileable:``, ``if torch.compiler.is_compiling():``."""
+    child = node
+    for parent in ancestors(view, node):
+        if isinstance(parent, ast.If) and any(child is statement for statement in parent.body):
+            test = parent.test
+            if _TRACED.search(ast.unparse(test)) and not (
+                isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not)
+            ):
+                return True
+        child = parent
+    return False
+
+
 def is_reference(view: FunctionView) -> bool:
     """Whether the function is by its name the plain twin of a faster one."""
     return bool(_REFERENCE.search(view.qualname.rpartition(".")[2].lower()))
@@ -99,6 +173,6 @@ def place(view: FunctionView, node: ast.AST) -> tuple[Frequency, Confidence] | N
     if frequency is None:
         return None
     cap = Confidence.HIGH
-    if view.regions(node) & Region.FALLBACK or is_reference(view):
+    if view.regions(node) & Region.FALLBACK or is_reference(view) or without_library(view, node):
         cap = Confidence.LOW
     return frequency, cap

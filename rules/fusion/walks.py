@@ -53,7 +53,9 @@ def _looks_only(call: ast.Call, view: FunctionView) -> bool:
     """Whether the walk is a comprehension, or a loop that calls nothing but tests of types."""
     parent = view.parent(call)
     if isinstance(parent, ast.comprehension):
-        return True
+        made = view.parent(parent)  # `next(m for m in self.modules() if …)` stops at the first
+        user = view.parent(made) if made is not None else None
+        return not (isinstance(user, ast.Call) and callee(user) == "next")
     return isinstance(parent, ast.For) and parent.iter is call and _counts(parent)
 
 
@@ -64,6 +66,8 @@ def _counts(loop: ast.For) -> bool:
         for statement in loop.body
         for part in ast.walk(statement)
     )
+    if any(isinstance(part, ast.Return | ast.Break) for statement in loop.body for part in ast.walk(statement)):
+        return False  # it stops at the module it looks for
     return names <= {"isinstance", "append", "add", "len", "type", "hasattr", "getattr", "issubclass"} and not writes
 
 

@@ -13,7 +13,7 @@ from awp_lint.rules.base import Candidate, Rule
 from awp_lint.rules.common import IDLE, frequency_reason, hot_frequency, lower, often, short, sureness
 from awp_lint.rules.graphs.compiled import Compiled, compiled_callee, compiled_code, compiled_in
 from awp_lint.rules.graphs.growth import grown_in
-from awp_lint.rules.graphs.traced import is_buffer, replaced_tensor
+from awp_lint.rules.graphs.traced import is_buffer, meant_to_be_compiled, replaced_tensor
 from awp_lint.rules.memo import says
 
 _LOOPS = (LoopKind.TOKENS, LoopKind.STEPS)
@@ -52,6 +52,8 @@ class RecompileTrigger(Rule):
         - The default mode: the second value makes the compiler treat the number or size as a variable. Shown at low
           confidence, since the two compilations cost seconds all the same.
         - Buffers, which move with the module and need no replacement; state that the steps hand on in an attribute.
+        - A tensor put in its own place in a file that no compiler is spoken of in, and in a logits processor: the move
+          finds nothing to do from the second call on. Shown at low confidence.
         - `dynamic=True` without graphs, `mark_dynamic` in the file, tensors in the place of numbers.
         """
     safety = """
@@ -138,6 +140,9 @@ class RecompileTrigger(Rule):
         frequency = hot_frequency(view, node) if name is not None else None
         if name is None or frequency is None or is_buffer(name, view, file):
             return None
+        confidence = lower(self.confidence, sureness(view, node, frequency))
+        if not meant_to_be_compiled(view, file):
+            confidence = Confidence.LOW  # the move itself finds nothing to do from the second call on
         instead = "make it on the device in the constructor"
         if "torch.nn.Module" in view.class_bases:
             instead = f"register `{name}` as a buffer (`persistent=False`), which moves along"
@@ -145,7 +150,7 @@ class RecompileTrigger(Rule):
             node=node,
             message=f"`{name}` is put in its own place {often(frequency)}: what is compiled of it is compiled again",
             action=f"use a local variable, or {instead}",
-            confidence=lower(self.confidence, sureness(view, node, frequency)),
+            confidence=confidence,
             frequency=frequency,
             why=(
                 f"`{name}` is a plain tensor of the object, on which compiled code guards",

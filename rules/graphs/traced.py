@@ -9,13 +9,22 @@ from awp_lint.detector.semantics.values import Kind
 from awp_lint.detector.semantics.view import FileView, FunctionView
 from awp_lint.rules.common import ancestors, callee
 from awp_lint.rules.fusion.context import class_node
+from awp_lint.rules.memo import says
 
 #: Functions that compare a library's version, by last name.
 _VERSIONS = re.compile(
     r"is_\w*version|is_torch_(greater|less|equal|newer|older)\w*|is_\w+_greater_or_equal\w*|compare_versions?"
 )
 _NAMES = frozenset({"isinstance", "info", "debug", "signature", "getfullargspec", "parse", "Version", "parse_version"})
-_RARE = re.compile(r"deprecat|warn|is_compiled|lazy", re.IGNORECASE)
+_RARE = re.compile(r"deprecat|warn|is_compiled|lazy|(^|_)(build|create|make|init|construct|setup)(_|$)", re.IGNORECASE)
+#: That somebody compiles what a file holds: it speaks of a compiler, or its models are diffusers', which users compile
+#: block by block.
+_FOR_COMPILERS = re.compile(
+    r"\bModelMixin\b|_repeated_blocks|is_(dynamo_)?compiling|is_compileable|torch\.compile|dynamo"
+    r"|_compile_fullgraph|support_torch_compile|\.compile\("
+)
+#: Checks that their library hands to compilers as constants, from a cache.
+_CONSTANT_FOR_COMPILERS = "transformers.utils."
 _MOVES = frozenset({"to", "cuda", "float", "half", "bfloat16", "type", "type_as", "contiguous"})
 
 WORDS = (
@@ -48,6 +57,8 @@ def version_check(call: ast.Call, view: FunctionView) -> bool:
     if dotted in ("packaging.version.parse", "packaging.version.Version", "pkg_resources.parse_version"):
         return _innermost_comparison(call, view)
     if _VERSIONS.fullmatch(callee(call)) is None or isinstance(call.func, ast.Attribute):
+        return False
+    if dotted.startswith(_CONSTANT_FOR_COMPILERS) or _where_missing(call, view):
         return False
     given = [*call.args, *(keyword.value for keyword in call.keywords)]
     return bool(given) and any(isinstance(part, ast.Constant) and isinstance(part.value, str) for part in given)
@@ -98,6 +109,18 @@ def _behind(call: ast.Call, view: FunctionView) -> bool:
     return False
 
 
+def _where_missing(call: ast.Call, view: FunctionView) -> bool:
+    """Whether the call stands below ``if self.mask is None:``, where something is made that is then kept."""
+    child: ast.AST = call
+    for parent in ancestors(view, call):
+        if isinstance(parent, ast.If) and any(child is statement for statement in parent.body):
+            for part in ast.walk(parent.test):
+                if isinstance(part, ast.Compare) and isinstance(part.ops[0], ast.Is):
+                    return True
+        child = parent
+    return False
+
+
 def _innermost_comparison(call: ast.Call, view: FunctionView) -> bool:
     parent = view.parent(call)
     return isinstance(parent, ast.Compare) and parent.left is call and bool(call.args)
@@ -123,6 +146,11 @@ def in_step(view: FunctionView) -> bool:
     if method == "forward":
         return "torch.nn.Module" in view.class_bases
     return method == "__call__" and any(base.endswith(("LogitsProcessor", "LogitsWarper")) for base in view.class_bases)
+
+
+def meant_to_be_compiled(view: FunctionView, file: FileView) -> bool:
+    """Whether anything tells that a module's ``forward`` is compiled. Logits processors are not, nowhere."""
+    return view.qualname.endswith(".forward") and says(file, _FOR_COMPILERS)
 
 
 def is_buffer(name: str, view: FunctionView, file: FileView) -> bool:

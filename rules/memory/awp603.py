@@ -12,7 +12,6 @@ from awp_lint.detector.semantics.view import FileView, FunctionView
 from awp_lint.rules.base import Candidate, Rule
 from awp_lint.rules.common import (
     argument,
-    assigned_name,
     callee,
     frequency_reason,
     hot_frequency,
@@ -24,6 +23,7 @@ from awp_lint.rules.common import (
     sureness,
 )
 from awp_lint.rules.memory.factories import DATA, RANDOM, host_origins, move
+from awp_lint.rules.memory.pages import kept_once, pageable, speaks_of_pinning
 
 if TYPE_CHECKING:
     from awp_lint.rules.nodemap import Definition
@@ -55,7 +55,9 @@ class BlockingCopy(Rule):
         """
     fine = """
         - Sources made with `pin_memory=True` or `.pin_memory()` and copied with `non_blocking=True`.
-        - Set-up, once a request.
+        - Memory of which nothing tells who allocated it: attributes of other objects, parameters, attributes of the
+          object itself that no statement of the class fills with a plain factory. Shown at low confidence.
+        - Copies that a test lets run once, into an attribute that the test asks about; set-up; once a request.
         - Tensors that are on the device already: `.to` then returns them as they are.
         """
     safety = """
@@ -104,7 +106,7 @@ class BlockingCopy(Rule):
         else:
             assert isinstance(node, ast.Call)
             source, asynchronous = _host_source(node, view), argument(node, None, "non_blocking")
-        if source is None or _pinned(source, view, 3):
+        if source is None or speaks_of_pinning(source, view):
             return
         frequency = hot_frequency(view, node)
         if frequency is None:
@@ -112,7 +114,8 @@ class BlockingCopy(Rule):
         wanted = isinstance(asynchronous, ast.Constant) and asynchronous.value is True
         text = short(source, 40)
         confidence = lower(self.confidence, sureness(view, node, frequency))
-        if view.value(source).certainty is not Certainty.PROVEN or per_item_only(frequency):
+        unsure = view.value(source).certainty is not Certainty.PROVEN or not pageable(source, view, file)
+        if unsure or per_item_only(frequency) or kept_once(node, view):
             confidence = Confidence.LOW
         how = "in spite of `non_blocking=True`, since it is not pinned" if wanted else "and the host waits"
         yield Candidate(
@@ -184,17 +187,3 @@ def _has_rows(node: ast.expr, view: FunctionView) -> bool:
         return True
     data = node.args[0] if isinstance(node, ast.Call) and node.args and callee(node) in DATA else None
     return data is not None and view.value(data).kind in (Kind.SEQUENCE, Kind.NDARRAY)
-
-
-def _pinned(node: ast.expr, view: FunctionView, depth: int) -> bool:
-    """Whether somebody pinned the memory, as far as names and calls tell."""
-    text = ast.unparse(node).lower()
-    if "pin" in text or "_cpu_buf" in text:
-        return True
-    if depth == 0 or not isinstance(node, ast.Name):
-        return isinstance(node, ast.Subscript) and _pinned(node.value, view, depth)
-    for statement in view.assignments(node.id):
-        source = statement.value if isinstance(statement, ast.Assign) else None
-        if source is not None and assigned_name(view, source) == node.id and _pinned(source, view, depth - 1):
-            return True
-    return view.value(node).kind is Kind.UNKNOWN

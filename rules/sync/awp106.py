@@ -24,6 +24,8 @@ _WHOLE_DEVICE = frozenset({
 _RELIES = re.compile(
     r"non_blocking|ipc|dlpack|memcpy|nccl|capture_begin|CUDAGraph|(?<!current_)(?<!default_)[Ss]tream\("
 )
+#: Functions that are there to wait: what calls them relies on it.
+_SAYS_SO = re.compile(r"(^|_)(synchroni[sz]e|sync|barrier|wait)(_|$)")
 
 
 class ExplicitSynchronize(Rule):
@@ -51,8 +53,8 @@ class ExplicitSynchronize(Rule):
     fine = """
         - Beside a clock, in benchmarks and tests.
         - Before the host reads a buffer that a `non_blocking` copy fills, before memory is handed to another process or
-          library, around graph capture: shown at low confidence only, as are streams and events that come from
-          elsewhere.
+          library, around graph capture, in a function that is there to wait by its name (`_sync_after_receive`): shown
+          at low confidence only, as are streams and events that come from elsewhere.
         """
     safety = """
         Unsafe: the call is deleted where the file speaks of no asynchronous copy, other stream or other process that
@@ -103,7 +105,7 @@ class ExplicitSynchronize(Rule):
         relied_on = _RELIES.search(own_text(view, file))
         if relied_on or (owner.kind is Kind.STREAM and not _own(node.func.value, view)):
             confidence = lower(confidence, Confidence.LOW)
-        if frequency.certainty is Certainty.UNKNOWN:
+        if frequency.certainty is Certainty.UNKNOWN or _SAYS_SO.search(view.qualname.rpartition(".")[2].lower()):
             confidence = Confidence.LOW
         what = f"`{short(node)}`"
         yield Candidate(

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from awp_lint.detector.finding import Event, Fix, MarkKind, RootCause
+from awp_lint.detector.finding import Confidence, Event, Fix, MarkKind, RootCause
 from awp_lint.detector.semantics.view import FileView, FunctionView, LoopKind
 from awp_lint.rules.base import Candidate, Rule
 from awp_lint.rules.common import (
@@ -51,6 +51,7 @@ class StopCheck(Rule):
         """
     fine = """
         - A check of the token that is read anyway to be streamed or appended in Python.
+        - A loop over blocks of tokens, each written by steps of its own: low confidence.
         - A check every k tokens, or of a flag that an asynchronous copy brought.
         """
     safety = """
@@ -116,11 +117,14 @@ class StopCheck(Rule):
         if read is not None:
             action = f"test the token that `{short(read.call, 30)}` reads anyway"
         value = view.value(first)
+        confidence = sureness(view, first, frequency, value)
+        if _writes_blocks(node, view):
+            confidence = Confidence.LOW
         yield Candidate(
             node=first,
             message=f"`{short(first)}` asks the device {times} for every token whether to stop",
             action=action,
-            confidence=sureness(view, first, frequency, value),
+            confidence=confidence,
             frequency=frequency,
             why=(*reasons(value, first), *frequency_reason(frequency)),
             mark=MarkKind.STATEMENT,
@@ -132,6 +136,15 @@ class StopCheck(Rule):
 
         branch = definition.view.statement(candidate.node)
         return stop_check(branch, definition) if isinstance(branch, ast.If) else None
+
+
+def _writes_blocks(loop: ast.For | ast.While, view: FunctionView) -> bool:
+    """Whether a pass runs a loop of steps of its own: it then writes a block of tokens, and asks once a block."""
+    inner = (LoopKind.STEPS, LoopKind.TOKENS)
+    return any(
+        other is not loop and loop in view.loops(other) and view.loop_kind(other) in inner
+        for other in view.nodes(ast.For, ast.While)
+    )
 
 
 def _stop_checks(loop: ast.For | ast.While, view: FunctionView) -> Iterator[ast.expr]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from awp_lint.detector.finding import Confidence, Event, MarkKind, RootCause
 from awp_lint.detector.semantics.library import lookup
-from awp_lint.detector.semantics.view import FileView, FunctionView
+from awp_lint.detector.semantics.view import FileView, FunctionView, LoopKind
 from awp_lint.rules.base import Candidate, Rule
 from awp_lint.rules.common import (
     argument,
@@ -22,15 +22,26 @@ from awp_lint.rules.common import (
     short,
     sureness,
 )
+from awp_lint.rules.sync.reads import device_read
 from awp_lint.rules.sync.stepindex import lookup_in_loop
 
+_ROWS = (LoopKind.BATCH, LoopKind.REQUESTS, LoopKind.ELEMENTS, LoopKind.EXPERTS, LoopKind.LAYERS, LoopKind.UNKNOWN)
 #: Calls that wait and that other rules speak of.
 _OTHERS = frozenset({
     "item", "tolist", "cpu", "numpy", "nonzero", "argwhere", "masked_select", "unique", "unique_consecutive", "where",
     "repeat_interleave", "synchronize", "empty_cache", "barrier", "wait", "save", "ctc_loss", "generate", "__array__",
-    "mem_get_info", "ipc_collect", "to_sparse", "coalesce",
+    "mem_get_info", "ipc_collect", "to_sparse", "coalesce", "new_tensor",
+})  # fmt: skip
+#: Decompositions that torch has in one form only, which always waits: nothing to be done about one of them.
+_ONE_FORM = frozenset({
+    "eigh", "eigvalsh", "eig", "eigvals", "svd", "svdvals", "lstsq", "pinv", "matrix_rank", "symeig", "svd_lowrank",
+    "cond", "nms", "batched_nms",
 })  # fmt: skip
 _ADVICE = {
+    "nms": "call `torchvision.ops.batched_nms` once, with the item's number in the place of the class",
+    "inv": "use `torch.linalg.inv_ex`, which checks nothing on the host",
+    "cholesky": "use `torch.linalg.cholesky_ex`, which checks nothing on the host",
+    "solve": "use `torch.linalg.solve_ex`, which checks nothing on the host",
     "equal": "compare on the device (`(a == b).all()`) and keep the result there",
     "allclose": "compare on the device (`torch.isclose(a, b).all()`) and keep the result there",
     "one_hot": "pass `num_classes=`",
@@ -62,16 +73,19 @@ class HiddenSyncCall(Rule):
     summary = "a library call waits for the device inside"
     what = """
         Calls that look like plain device work and wait inside: `torch.equal`, `allclose`, `bincount`, `histc` without
-        a range, `one_hot` without `num_classes`, checked linear algebra (`inv`, `solve`, `cholesky`, `svd`, …), packing
-        of sequences; a table by torch version, for device tensors in code that runs for every step, token or layer. And
-        a denoising loop that calls `step` of a diffusers scheduler that was not told its first index, in a file that
-        never calls `set_begin_index`: the scheduler searches its timesteps on the device.
+        a range, `one_hot` without `num_classes`, checked linear algebra (`inv`, `solve`, `cholesky`), packing of
+        sequences, and in a loop over items `nms` and what has one form only (`svd`, `eigh`, `lstsq`); a table by torch
+        version, for device tensors in code that runs for every step, token or layer. And a denoising loop that calls
+        `step` of a diffusers scheduler that was not told its first index, in a file that never calls
+        `set_begin_index`: the scheduler searches its timesteps on the device.
         """
     why = """
         The call returns a Python value, or needs one to size or check its result, so the host waits.
         """
     fine = """
         - With the argument that makes the size known (`num_classes`, `min` and `max`).
+        - `svd`, `eigh`, `nms` and their kin outside a loop over items: torch has no form of them that does not wait.
+        - A search for the first step where each step reads from the device anyway.
         - Host tensors, set-up, once a request, tests and training. The search for the first step runs once a request,
           in front of everything that follows.
         """
@@ -139,7 +153,7 @@ class HiddenSyncCall(Rule):
         if operand is None:
             return
         frequency = hot_frequency(view, node)
-        if frequency is None:
+        if frequency is None or (name in _ONE_FORM and not _in_rows(node, name, view)):
             return
         value = view.value(operand)
         yield Candidate(
@@ -152,13 +166,21 @@ class HiddenSyncCall(Rule):
         )
 
 
+def _in_rows(node: ast.Call, name: str, view: FunctionView) -> bool:
+    """Whether the call stands in a loop over items whose calls could be one."""
+    loops = view.loops(node)
+    if not loops or isinstance(loops[0], ast.While) or name == "batched_nms":
+        return False
+    return view.loop_kind(loops[0]) in _ROWS
+
+
 def _search(loop: ast.For, view: FunctionView, file: FileView) -> Iterator[Candidate]:
     """The search of a scheduler for its first step."""
     found = lookup_in_loop(loop, view, file)
     if found is None:
         return
     frequency = served_frequency(view, loop)
-    if frequency is None:
+    if frequency is None or _reads_anyway(loop, view):
         return
     name, step = short(found.scheduler, 40), view.statement(found.step)
     message = f"the first `{name}.step(...)` searches its timesteps on the device and waits, {often(frequency)}"
@@ -173,6 +195,12 @@ def _search(loop: ast.For, view: FunctionView, file: FileView) -> Iterator[Candi
         lines=(step, step),
         covers=(found.step,),
     )
+
+
+def _reads_anyway(loop: ast.For, view: FunctionView) -> bool:
+    """Whether a pass reads from the device by itself: one search in front of so many waits is nothing."""
+    calls = (part for part in view.nodes(ast.Call) if loop in view.loops(part))
+    return any(isinstance(call, ast.Call) and device_read(call, view) is not None for call in calls)
 
 
 def _met(condition: str | None, call: ast.Call) -> bool:

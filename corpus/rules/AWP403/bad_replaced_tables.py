@@ -11,7 +11,7 @@ class NoEnd(LogitsProcessor):
         self.least = least
 
     def __call__(self, input_ids: torch.LongTensor, scores: torch.FloatTensor) -> torch.FloatTensor:
-        self.eos_token_ids = self.eos_token_ids.to(scores.device)  # expect: AWP403
+        self.eos_token_ids = self.eos_token_ids.to(scores.device)  # expect[low]: AWP403
         ends = torch.isin(torch.arange(scores.shape[-1], device=scores.device), self.eos_token_ids)
         return scores.masked_fill(ends & (input_ids.shape[-1] < self.least), -float("inf"))
 
@@ -27,6 +27,8 @@ class Rope(nn.Module):
 
 
 class Denoiser(nn.Module):
+    _repeated_blocks = ["Block"]  # what its users compile
+
     def __init__(self, layers: nn.ModuleList, dim: int):
         super().__init__()
         self.rope = Rope(dim)

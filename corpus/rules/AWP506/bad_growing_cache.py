@@ -31,3 +31,31 @@ class Cached(nn.Module):
             k = torch.cat([self.k_cache, k], dim=1)  # expect: AWP506
         self.k_cache = k
         return k
+
+
+class Model(nn.Module):
+    def __init__(self, dim: int, depth: int, vocabulary: int):
+        super().__init__()
+        self.embed = nn.Embedding(vocabulary, dim)
+        self.layers = nn.ModuleList([Attention(dim) for _ in range(depth)])
+        self.cached = Cached(dim)
+        self.lm_head = nn.Linear(dim, vocabulary)
+
+    def forward(self, ids: torch.Tensor, past: list) -> tuple:
+        x = self.embed(ids)
+        present = []
+        for layer, layer_past in zip(self.layers, past):
+            x, pair = layer(x, layer_past)
+            present.append(pair)
+        x = x + self.cached(x)[:, -x.shape[1] :]
+        return self.lm_head(x[:, -1]), present
+
+
+@torch.inference_mode()
+def generate(model: Model, ids: torch.Tensor, max_new_tokens: int) -> torch.Tensor:
+    past = [None] * len(model.layers)
+    tokens = [ids]
+    for _ in range(max_new_tokens):
+        logits, past = model(tokens[-1], past)
+        tokens.append(logits.argmax(-1, keepdim=True))
+    return torch.cat(tokens, dim=1)
