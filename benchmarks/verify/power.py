@@ -139,7 +139,7 @@ def _tries(values: Any, length: int, gain: float, clusters: Any) -> None:
         covered += found.saving.low <= gain <= found.saving.high
         excluded += found.saving.excludes_zero
         reversed_ += (found.saving.high < 0 < gain) or (gain < 0 < found.saving.low)
-        verdict = judge(found, TRY_S, clusters is not None).verdict.value
+        verdict = judge(found, TRY_S, "none" if clusters is None else "process").verdict.value
         verdicts[verdict] += 1
         halves.append(found.saving.half)
     print(

@@ -36,13 +36,17 @@ class Wish:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a launch is for; ``limit``: seconds for all of it. By the route "process" one patch, as ``arm`` says."""
+    """What a launch is for; ``limit``: seconds for all of it.
+
+    By the route "process" one patch, as ``arm`` says; by "instance" one patch, its versions begun in ``order``.
+    """
 
     wishes: tuple[Wish, ...]
     limit: float
     seed: int
     route: str = "none"
     arm: str = "A"
+    order: tuple[str, ...] = ("A", "A2", "B")
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +155,10 @@ def write_task(folder: Path, request: Request, units: Sequence[PlannedMark]) -> 
         }
         for number, wish in enumerate(request.wishes)
     ]
-    task = {"route": request.route, "arm": request.arm, "seed": request.seed, "patches": patches}
+    task = {
+        "route": request.route, "arm": request.arm, "order": list(request.order), "seed": request.seed,
+        "patches": patches,
+    }  # fmt: skip
     (folder / "task.json").write_text(json.dumps(task), encoding="utf-8")
 
 

@@ -71,10 +71,10 @@ class Series:
             self.kept[kept].extend(times)
         self.process.append(number)
 
-    def effect(self, by_process: bool) -> Effect | None:
-        """The effect, None where fewer than two rounds came."""
+    def effect(self, route: str) -> Effect | None:
+        """The effect, None where fewer than two rounds came. But by the route "none", launches are what counts."""
         try:
-            return effect(self.a, self.same, self.b, self.process if by_process else None)
+            return effect(self.a, self.same, self.b, None if route == "none" else self.process)
         except ValueError:
             return None
 
@@ -126,11 +126,11 @@ def equality_of(parts: Iterable[Mapping[str, Any]], trial: PatchTrial) -> Equali
 
 
 def verification(
-    trial: PatchTrial, equality: Equality, series: Series, seconds: float, by_process: bool, reason: str
+    trial: PatchTrial, equality: Equality, series: Series, seconds: float, route: str, reason: str
 ) -> tuple[Verification, Effect | None]:
-    """The verdict on a trial. ``reason``: why there is nothing to judge, where there is not."""
+    """The verdict on a trial that was measured by a route. ``reason``: why there is nothing to judge, if so."""
     notes = list(equality.notes)
-    measured = series.effect(by_process)
+    measured = series.effect(route)
     text = equality.text or (f"not compared ({equality.unknown})" if equality.unknown else "")
     if equality.unseen:
         lines = ", ".join(str(line) for line in equality.unseen[:8])
@@ -139,12 +139,13 @@ def verification(
         return Verification(equality.verdict, equality=text, notes=tuple(notes)), None
     if measured is None:
         verdict = VerificationVerdict.NOT_RESOLVED
-        if equality.watched and not equality.calls and not by_process:
+        if equality.watched and not equality.calls and route == "none":
             verdict = VerificationVerdict.NOT_EXERCISED
             reason = reason or "the edited code never ran"
-        notes.insert(0, reason or "no unit repeated often enough to be measured")
-        return Verification(verdict, equality=text, notes=tuple(notes)), None
-    judged = judge(measured, seconds, by_process)
+        few = "measured once only, which says nothing" if series.a else "no unit repeated often enough to be measured"
+        notes.insert(0, reason or few)
+        return Verification(verdict, pairs=len(series.a), equality=text, notes=tuple(notes)), None
+    judged = judge(measured, seconds, route)
     notes.insert(0, judged.reason)
     verdict = judged.verdict
     if judged.seconds_needed is not None:

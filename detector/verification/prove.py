@@ -4,30 +4,31 @@ from __future__ import annotations
 
 import os
 import platform
-import random
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from awp_lint.detector.finding import Effect as May
 from awp_lint.detector.finding import Finding, Verification, VerificationVerdict
 from awp_lint.detector.profiling.launch import LaunchError
 from awp_lint.detector.profiling.run import UnitLoop, plan
 from awp_lint.detector.project.source import Source
+from awp_lint.detector.verification.apart import Apart
 from awp_lint.detector.verification.launching import Launched, Launcher, Request, Wish, say
-from awp_lint.detector.verification.outcome import Equality, Series, equality_of, verification
+from awp_lint.detector.verification.outcome import Equality, verification
 from awp_lint.detector.verification.overlay import PatchTrial
-from awp_lint.detector.verification.statistics import MIN_PROCESSES, RESOLUTION, Effect, chance, holm
+from awp_lint.detector.verification.statistics import RESOLUTION, chance, holm
 from awp_lint.detector.verification.trials import hopeless, provable, trial_of
 from awp_lint.detector.verification.verdict import suspicious
 from awp_lint.detector.verification.words import as_dict, words
+from awp_lint.detector.verification.work import Work, allowed, changes_rounding, failure, judge_outputs, place, whole
 
 BUDGET = 180.0  # s, by default
 _JOINT = 0.3  # of the budget, kept for the patches together
 _LEAST = 5.0  # s of measuring: less says nothing
 _LOOK = 5.0  # s for comparing calls, about
 _START = 10.0  # s until a launch measures, about
+_APART = 0.35  # of the room for patches, kept for each that has to be measured apart
 
 Verdict = VerificationVerdict
 
@@ -76,38 +77,6 @@ def prove(
     return prover.finished()
 
 
-@dataclass(slots=True)
-class _Work:
-    """One patch on its way. ``wanted``: seconds of measuring; ``parts``: what the processes said of it."""
-
-    trial: PatchTrial
-    wanted: float
-    series: Series = field(default_factory=Series)
-    parts: list[Mapping[str, Any]] = field(default_factory=list)
-    launches: int = 0
-    misfit: str = ""
-    failure: str = ""
-    extra: Equality | None = None
-    verification: Verification | None = None
-    effect: Effect | None = None
-
-    @property
-    def equality(self) -> Equality:
-        """Of its calls, or of the program's output where those could not be compared."""
-        found = equality_of(self.parts, self.trial)
-        if self.extra is not None and found.verdict is None:
-            self.extra.notes = [*found.notes, *self.extra.notes]
-            return self.extra
-        return found
-
-    @property
-    def open(self) -> bool:
-        """Whether more launches could say more."""
-        if self.misfit or self.failure or self.verification is not None:
-            return False
-        return self.series.seconds < 0.8 * self.wanted and self.equality.verdict is None
-
-
 class _Prover:
     def __init__(
         self, launcher: Launcher, read: Callable[[str], Source], budget: float, report: Callable[[str], None]
@@ -118,7 +87,7 @@ class _Prover:
         self.report = report
         self.began = time.monotonic()
         self.proof = Proof()
-        self.works: list[_Work] = []
+        self.works: list[Work] = []
         self.launches = 0
         self.start = _START  # s until a launch measures, as far as known
         self.whole: float | None = None  # s that a launch takes whose program ends by itself
@@ -137,7 +106,7 @@ class _Prover:
         each = max(room / max(min(len(wanted), most), 1) - _LOOK, _LEAST)
         for finding in wanted:
             try:
-                self.works.append(_Work(trial_of([finding], self.read, finding.rule), each))
+                self.works.append(Work(trial_of([finding], self.read, finding.rule), each))
             except (ValueError, SyntaxError, OSError) as error:
                 self._put(finding, Verification(Verdict.DOES_NOT_RUN, notes=(f"the patch cannot be made: {error}",)))
         try:
@@ -154,45 +123,56 @@ class _Prover:
     def _put(self, finding: Finding, found: Verification) -> None:
         self.proof.by_finding[finding.id] = found
 
-    def _now(self, work: _Work) -> Verification:
+    def _now(self, work: Work) -> Verification:
         """What would be said of a patch now."""
         if work.verification is not None:
             return work.verification
-        return verification(work.trial, work.equality, work.series, max(work.series.seconds, 1.0), False, "")[0]
+        return verification(work.trial, work.equality, work.series, max(work.series.seconds, 1.0), "none", "")[0]
 
-    def _settle(self, work: _Work) -> None:
+    def _settle(self, work: Work) -> None:
         """The verdict on a patch by what there is."""
         if work.verification is None:
             reason = work.failure or ("interrupted" if self.launcher.interrupted else "")
             if not work.parts and not reason:
                 reason = "not tried: the budget is spent on better patches; --budget S gives more"
             work.verification, work.effect = verification(
-                work.trial, work.equality, work.series, max(work.series.seconds, 1.0), False, reason
+                work.trial, work.equality, work.series, max(work.series.seconds, 1.0), "none", reason
             )
         for finding in work.trial.findings:
             self._put(finding, work.verification)
 
-    def _prove(self, works: Sequence[_Work], room: float) -> None:
+    def _prove(self, works: Sequence[Work], room: float) -> None:
         """Patches by the routes that they allow, within ``room`` seconds."""
         end = time.monotonic() + room
         several = _ranks(self.launcher.command)
         for work in works:
             work.misfit = "several ranks run it" if several else work.trial.reason
+        apart = Apart(self._launch, lambda: self.launcher.interrupted, self.report, self.launches, self._served)
         try:
-            self._in_process([w for w in works if not w.misfit], end)
-            for work in works:
-                if work.misfit and work.verification is None and not self.launcher.interrupted:
-                    if end - time.monotonic() > 3 * _LEAST or work is works[0]:
-                        self._by_process(work, max(end - time.monotonic(), _LEAST))
-                elif work.equality.unknown and work.series.a and work.verification is None:
+            waiting = sum(bool(w.misfit) for w in works)
+            live = [w for w in works if not w.misfit]
+            self._in_process(live, end - room * min(waiting * _APART, 0.7) * bool(live))
+            left = [w for w in works if w.misfit and w.verification is None]
+            for number, work in enumerate(left):
+                # None gets too little to say anything: those that come last may get nothing.
+                share = max((end - time.monotonic()) / (len(left) - number), 8 * _LEAST)
+                if not self.launcher.interrupted and (end - time.monotonic() > 3 * _LEAST or work is works[0]):
+                    apart.prove(work, min(share, max(end - time.monotonic(), _LEAST)), several)
+            for work in live:
+                if work.equality.unknown and work.series.a and work.verification is None:
                     self._by_output(work, end - time.monotonic())
         except LaunchError as error:
             for work in works:
                 work.failure = work.failure or str(error)
 
+    @property
+    def _served(self) -> bool:
+        """Whether the program is driven from outside, by our load or another."""
+        return any(self.launcher.options.get(name) for name in ("ready_url", "ready_port", "load", "load_url"))
+
     # -- in one process --
 
-    def _in_process(self, works: Sequence[_Work], end: float) -> None:
+    def _in_process(self, works: Sequence[Work], end: float) -> None:
         """Launch after launch until every patch has been measured for long enough, or the time is over."""
         idle = 0
         while not self.launcher.interrupted and idle < 2:
@@ -203,24 +183,24 @@ class _Prover:
                 return
             self._announce(waiting, room)
             wishes = tuple(
-                Wish(w.trial, min(w.wanted - w.series.seconds, room), not w.equality.compared, _allowed(w.trial))
+                Wish(w.trial, min(w.wanted - w.series.seconds, room), not w.equality.compared, allowed(w.trial))
                 for w in waiting
             )
             launched = self._launch(Request(wishes, room, self.launches + 1))
             rounds = sum(self._take(work, launched, number) for number, work in enumerate(waiting))
             idle = 0 if rounds else idle + 1
-            failure = _failure(launched)
+            failed = failure(launched)
             if launched.ended:
                 self.whole = launched.seconds
-            if failure and not rounds:
+            if failed and not rounds:
                 for work in waiting:
-                    work.failure = failure
+                    work.failure = failed
 
-    def _announce(self, waiting: Sequence[_Work], room: float) -> None:
+    def _announce(self, waiting: Sequence[Work], room: float) -> None:
         names = ", ".join(work.trial.name for work in waiting[:4]) + (", …" if len(waiting) > 4 else "")
         self.report(f"launch {self.launches + 1}: {len(waiting)} patches to be proven ({names}), {room:.0f} s left")
 
-    def _take(self, work: _Work, launched: Launched, number: int) -> int:
+    def _take(self, work: Work, launched: Launched, number: int) -> int:
         parts = launched.parts(number)
         before = work.equality.compared
         work.parts += parts
@@ -234,7 +214,7 @@ class _Prover:
             work.verification = Verification(Verdict.DOES_NOT_RUN, notes=(work.misfit,))
         if rounds or work.equality.compared > before or work.equality.verdict is not None:
             found = self._now(work)
-            self.report(f"  {work.trial.name} {_place(work.trial)}: {words(found)}")
+            self.report(f"  {work.trial.name} {place(work.trial)}: {words(found)}")
         return rounds
 
     def _launch(self, request: Request) -> Launched:
@@ -245,69 +225,18 @@ class _Prover:
             self.start = min(self.start, max(launched.seconds - first["seconds"], 1.0))
         return launched
 
-    def _by_output(self, work: _Work, room: float) -> None:
+    def _by_output(self, work: Work, room: float) -> None:
         """Calls could not be compared: compare what the whole program prints, twice as it is and once patched."""
-        if self.whole is None or room < 3 * self.whole or _changes_rounding(work.trial):
+        if self.whole is None or room < 3 * self.whole or changes_rounding(work.trial):
             return
         outputs = []
         for arm in ("A", "A", "B"):
-            launched = self._launch(_whole(work.trial, 3 * self.whole + _START, self.launches + 1, arm))
+            launched = self._launch(whole(work.trial, 3 * self.whole + _START, self.launches + 1, arm))
             if not launched.ended or launched.exit_code or not launched.output_bytes:
                 return
             outputs.append(launched.output)
         work.extra = Equality(calls=work.equality.calls)
-        _judge_outputs(work.extra, outputs)
-
-    # -- whole processes --
-
-    def _by_process(self, work: _Work, share: float) -> None:
-        """Whole processes by turns: A, A′ and B in random order, five times at least."""
-        trial, series, equality = work.trial, Series(), Equality()
-        order = random.Random(self.launches)
-        end = time.monotonic() + share
-        each = max(share / (3 * MIN_PROCESSES), _START / 2)
-        self.report(f"{trial.name} {_place(trial)}: by whole processes ({work.misfit})")
-        outputs: dict[str, list[str]] = {"A": [], "A2": [], "B": []}
-        reason, took, number = "", 0.0, 0
-        while not (reason or equality.verdict or self.launcher.interrupted):
-            if number and end - time.monotonic() < 2.4 * took:
-                break
-            arms = ["A", "A2", "B"]
-            order.shuffle(arms)
-            got: dict[str, Sequence[float]] = {}
-            began = time.monotonic()
-            for arm in arms:
-                launched = self._launch(_whole(trial, each, self.launches + 1, arm[0]))
-                failed = _failure(launched)
-                if failed and arm == "B":
-                    equality.verdict, equality.text = Verdict.DOES_NOT_RUN, failed
-                elif failed:
-                    reason = failed
-                elif arm == "B" and not any(proof.get("overlaid") for proof in launched.proofs):
-                    reason = "the patched modules were not loaded"
-                if launched.ended and launched.output_bytes:
-                    outputs[arm].append(launched.output)
-                alone = (launched.seconds * 1e9,) if launched.ended else ()
-                got[arm] = max(launched.units, key=len, default=()) or alone
-                if not got[arm]:
-                    reason = reason or f"no unit was seen in {each:.0f} s"
-                if reason or equality.verdict or self.launcher.interrupted:
-                    break
-            took = time.monotonic() - began
-            if len(got) == 3 and not reason:
-                number += 1
-                series.add_processes([got["A"], got["A2"], got["B"]], number)
-                if len({*outputs["A"], *outputs["A2"]}) == 1 and set(outputs["B"]) - set(outputs["A"]):
-                    break  # nothing that is measured could make up for other results
-        if equality.verdict is None:
-            same = [*outputs["A"], *outputs["A2"]]
-            if same and outputs["B"] and not _changes_rounding(trial):
-                _judge_outputs(equality, [*same, *outputs["B"]], len(same))
-            else:
-                equality.unknown = "the program's output says nothing of it"
-        equality.notes.append(f"measured by whole processes: {work.misfit}")
-        work.verification, work.effect = verification(trial, equality, series, share, True, reason)
-        self.report(f"  {words(work.verification)}")
+        judge_outputs(work.extra, outputs)
 
     # -- all together --
 
@@ -320,11 +249,11 @@ class _Prover:
             why = _too_good(work.trial, found)
             if found.verdict is not Verdict.VERIFIED or not why:
                 continue
-            again = _Work(work.trial, work.wanted / 2)
+            again = Work(work.trial, work.wanted / 2)
             if room > self.start + _LEAST:
-                self.report(f"{work.trial.name} {_place(work.trial)}: suspicious ({why}), measured again")
+                self.report(f"{work.trial.name} {place(work.trial)}: suspicious ({why}), measured again")
                 self._prove([again], min(room / 2, self.start + _LOOK + again.wanted))
-            second, effect = verification(again.trial, again.equality, again.series, max(again.wanted, 1.0), False, "")
+            second, effect = verification(again.trial, again.equality, again.series, max(again.wanted, 1.0), "none", "")
             if second.verdict is Verdict.VERIFIED:
                 work.verification = replace(
                     second, notes=(*second.notes, f"{why}: measured twice, the second is shown")
@@ -358,14 +287,14 @@ class _Prover:
             return
         self.proof.together = tuple(f.id for f in trial.findings)
         room = max(self.left(), self.start + _LOOK + _LEAST)
-        work = _Work(trial, room - self.start - _LOOK)
+        work = Work(trial, room - self.start - _LOOK)
         self.report(f"{len(trial.findings)} verified patches together ({room:.0f} s)")
         try:
             self._prove([work], room)
         finally:
             if work.verification is None:
                 work.verification, work.effect = verification(
-                    trial, work.equality, work.series, max(work.series.seconds, 1.0), False, work.failure
+                    trial, work.equality, work.series, max(work.series.seconds, 1.0), "none", work.failure
                 )
             self.proof.joint = work.verification
 
@@ -387,53 +316,10 @@ class _Prover:
         return proof
 
 
-def _allowed(trial: PatchTrial) -> dict[str, bool]:
-    """What the patches declare that they may change."""
-    effects = {effect for f in trial.findings if f.fix for effect in f.fix.effects}
-    return {"numerics": May.NUMERICS in effects, "aliasing": May.ALIASING in effects, "rng": May.RNG in effects}
-
-
-def _whole(trial: PatchTrial, seconds: float, seed: int, arm: str) -> Request:
-    """A launch that runs one version from its start to its end."""
-    return Request((Wish(trial, seconds, compare=False),), seconds, seed, "process", arm)
-
-
-def _place(trial: PatchTrial) -> str:
-    return f"{trial.findings[0].path}:{trial.findings[0].span.line}" if len(trial.findings) == 1 else ""
-
-
 def _too_good(trial: PatchTrial, found: Verification) -> str:
     evidence = trial.findings[0].evidence if len(trial.findings) == 1 else None
     predicted = evidence.predicted_saving.high_pct if evidence and evidence.predicted_saving else None
     return suspicious(found.low_pct or 0.0, predicted)
-
-
-def _failure(launched: Launched) -> str:
-    """Why a launch says nothing, "" where it does."""
-    if launched.ended and launched.exit_code:
-        last = launched.errors.split("\n")[-1][:160]
-        return f"the program ended with exit code {launched.exit_code}" + (f": {last}" if last else "")
-    failed = next((str(proof["failed"]) for proof in launched.proofs if proof.get("failed")), "")
-    if failed:
-        return f"the proof failed in the program: {failed}"
-    return "" if launched.proofs else "no Python process of the command took part"
-
-
-def _changes_rounding(trial: PatchTrial) -> bool:
-    return any(May.NUMERICS in f.fix.effects for f in trial.findings if f.fix)
-
-
-def _judge_outputs(equality: Equality, outputs: Sequence[str], originals: int = 2) -> None:
-    """By what the program printed: ``outputs`` of the original first, then of the patched version."""
-    mine, theirs = set(outputs[:originals]), set(outputs[originals:])
-    if len(mine) > 1 or originals < 2:
-        equality.unknown = "the program's output differs from run to run" if len(mine) > 1 else "one run only"
-    elif theirs != mine:
-        equality.verdict = Verdict.DIFFERS
-        equality.text = "the program's output differs"
-    else:
-        equality.unknown = ""
-        equality.text = f"the program's output is the same in {len(outputs)} runs"
 
 
 def _ranks(command: Sequence[str]) -> bool:

@@ -21,6 +21,7 @@ Floats = npt.NDArray[np.float64]
 RESOLUTION = 2.0  # %: a smaller saving is never called verified; an interval inside it is "no effect"
 MIN_BLOCKS = 20  # with 6, intervals that say 95 % cover 87–92 %
 MIN_PROCESSES = 5  # an arm, where the process is the unit: warm processes of the same code differ by several percent
+MIN_BUILDS = 3  # of all arms side by side: two instances of the same code in a process differ by a percent or so
 _TRIM = 0.1
 _BLOCK = 10  # rounds that are resampled together at most: neighbours resemble each other
 _DRAWS = 1000

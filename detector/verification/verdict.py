@@ -5,8 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from awp_lint.detector.finding import VerificationVerdict
-from awp_lint.detector.verification.statistics import MIN_BLOCKS, MIN_PROCESSES, RESOLUTION, Effect
+from awp_lint.detector.verification.statistics import MIN_BLOCKS, MIN_BUILDS, MIN_PROCESSES, RESOLUTION, Effect
 
+# What the effect rests on by each route, and how much of it is needed.
+_NEEDED = {
+    "none": (MIN_BLOCKS, "blocks"),
+    "instance": (MIN_BUILDS, "rebuilds"),
+    "process": (MIN_PROCESSES, "processes an arm"),
+}
 _ABSURD = 50.0  # %: a patch of one finding that halves the step is looked at twice
 _BEYOND = 2.0  # times the upper end of the prediction ...
 _MARGIN = 10.0  # ... plus so many points of the unit
@@ -21,12 +27,11 @@ class Judged:
     seconds_needed: float | None = None
 
 
-def judge(effect: Effect, seconds: float, processes: bool = False) -> Judged:
-    """What an effect measured in ``seconds`` means, by itself. ``processes``: the process was the unit."""
+def judge(effect: Effect, seconds: float, route: str = "none") -> Judged:
+    """What an effect measured in ``seconds`` by a route ("none", "instance", "process") means, by itself."""
     saving, threshold = effect.saving, max(RESOLUTION, effect.floor)
-    least = MIN_PROCESSES if processes else MIN_BLOCKS
+    least, kind = _NEEDED[route]
     if effect.blocks < least:
-        kind = "processes an arm" if processes else "blocks"
         return Judged(
             VerificationVerdict.NOT_RESOLVED,
             f"{effect.blocks} {kind} were measured, {least} are needed",

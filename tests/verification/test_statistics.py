@@ -60,7 +60,7 @@ def test_with_processes_the_process_is_the_unit() -> None:
     effect = st.effect(a, same, b, clusters=range(6))
     assert effect.blocks == 6
     assert effect.saving.low < 0 < effect.saving.high
-    assert judge(effect, 30, processes=True).verdict is V.NOT_RESOLVED
+    assert judge(effect, 30, "process").verdict is V.NOT_RESOLVED
 
 
 def test_student_spreads_what_few_processes_cannot_show() -> None:

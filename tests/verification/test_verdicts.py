@@ -29,7 +29,7 @@ def _part(**entry: Any) -> dict[str, Any]:
 
 
 def _judged(part: dict[str, Any], saving: float = 0.2) -> Verification:
-    return verification(TRIAL, equality_of([part], TRIAL), _series(saving), 30.0, False, "")[0]
+    return verification(TRIAL, equality_of([part], TRIAL), _series(saving), 30.0, "none", "")[0]
 
 
 def test_faster_and_equal_is_verified() -> None:
@@ -66,9 +66,9 @@ def test_slower_is_a_regression_and_nothing_is_no_effect() -> None:
 
 def test_code_that_never_ran_is_not_exercised() -> None:
     part = {"calls": 0, "equality": [{**_part()["equality"][0], "calls": 0, "compared": 0, "lines": []}]}
-    found = verification(TRIAL, equality_of([part], TRIAL), Series(), 30.0, False, "")[0]
+    found = verification(TRIAL, equality_of([part], TRIAL), Series(), 30.0, "none", "")[0]
     assert found.verdict is V.NOT_EXERCISED
-    untried = verification(TRIAL, equality_of([], TRIAL), Series(), 30.0, False, "not tried")[0]
+    untried = verification(TRIAL, equality_of([], TRIAL), Series(), 30.0, "none", "not tried")[0]
     assert untried.verdict is V.NOT_RESOLVED
 
 

@@ -12,6 +12,7 @@ import copy
 import enum
 import functools
 import logging
+import random
 import sys
 import types
 import weakref
@@ -122,6 +123,10 @@ class Copier:
             return self._keep(value, bytearray(value))
         if isinstance(value, collections.deque):
             return self._filled(value, kind(maxlen=value.maxlen), collections.deque.append, value)
+        if isinstance(value, random.Random):
+            drawn = kind()
+            drawn.setstate(value.getstate())
+            return self._keep(value, drawn)
         if isinstance(value, LockType):
             return self._keep(value, type(value)())
         if isinstance(value, RLock):

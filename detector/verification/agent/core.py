@@ -21,6 +21,7 @@ from awp_lint.detector.profiling.agent.plan import Plan
 from awp_lint.detector.profiling.agent.process import facts
 from awp_lint.detector.profiling.agent.tracer import torch_module
 from awp_lint.detector.profiling.agent.warmth import Warmth, work
+from awp_lint.detector.verification.agent.beside import Beside
 from awp_lint.detector.verification.agent.laps import Laps
 from awp_lint.detector.verification.agent.overlay import Overlay, ProofState
 from awp_lint.detector.verification.agent.part import Part, Stop
@@ -45,12 +46,16 @@ class Prover:
         self.pace = Pace(self.state)
         self.results: dict[str, Any] = {"route": self.task.route, "arm": self.task.arm, "notes": []}
         self.parts: list[Part] = []
+        self.beside: Beside | None = None
         self._laps: Laps | None = None
         self._bell = allocate_lock()
         self._bell.acquire()
         self._gone = allocate_lock()
         self._stopping = False
         self._started = False
+        if self.task.route == "instance":
+            self.beside = Beside(self.state, self.backend, self.pace, self.task)
+            self.beside.install()
         self.backend.start()
 
     # -- called from the program's threads --
@@ -102,6 +107,9 @@ class Prover:
     def _main(self) -> None:
         try:
             self._enter("warm-up")
+            if self.beside is not None:
+                self._side_by_side(self.beside)
+                return
             self._warm_up()
             if self.task.route == "process":
                 self.results["warm_ns"] = time_ns()
@@ -121,6 +129,20 @@ class Prover:
             self._enter("done")
         finally:
             self._gone.release()
+
+    def _side_by_side(self, beside: Beside) -> None:
+        """Only waits: the programs take turns by themselves."""
+        steps = beside.lockstep
+        while steps.phase == "warm" and not beside.finished and not steps.cold():
+            self._wait(_PIECE)
+        self._enter("windows")
+        saved = perf_counter()
+        while not beside.finished:
+            self._wait(_PIECE)
+            if perf_counter() > saved + 2.0:
+                saved = perf_counter()
+                self._save()
+        self._enter("done")
 
     def _enter(self, phase: str) -> None:
         self._save()
@@ -169,12 +191,14 @@ class Prover:
         """The program runs its own code again."""
         for part in self.parts:
             part.end()
+        if self.beside is not None:
+            self.beside.lockstep.stop()
 
     def _save(self) -> None:
         self.results["overlaid"] = self.state.overlaid
         if self._laps is not None:
             self.results["laps"] = self._laps.longest()
-        self.results["patches"] = [part.result() for part in self.parts]
+        self.results["patches"] = [part.result() for part in (self.parts if self.beside is None else [self.beside])]
         try:
             import json
 

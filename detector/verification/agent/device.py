@@ -37,6 +37,10 @@ class Device:
         """The largest number of bytes held since ``forget_memory``; 0 where not known."""
         return 0
 
+    def held(self) -> int:
+        """Bytes held now; 0 where not known."""
+        return 0
+
     def forget_memory(self) -> None:
         """Begin anew."""
 
@@ -86,6 +90,11 @@ class Cuda(Device):
         """Over all devices."""
         cuda = self.torch.cuda
         return sum(int(cuda.max_memory_allocated(n)) for n in range(cuda.device_count()))
+
+    def held(self) -> int:
+        """Over all devices."""
+        cuda = self.torch.cuda
+        return sum(int(cuda.memory_allocated(n)) for n in range(cuda.device_count()))
 
     def forget_memory(self) -> None:
         """On all devices."""

@@ -73,7 +73,7 @@ class Gate:
                 number = len(self._bases)
                 looked.versions[number] = looked.target.callables(function)
                 self._bases.append((function, looked))
-                function.__code__ = _turnstile(number, function.__code__)
+                function.__code__ = turnstile(number, function.__code__)
 
     def open(self) -> None:
         """The functions have their own code again; calls under way end as they began."""
@@ -129,7 +129,7 @@ class Gate:
                 self._here.arm = arm
                 try:
                     if arm == "B":
-                        with _Lines(versions["B"].__code__, looked.lines):
+                        with Lines(versions["B"].__code__, looked.lines):
                             return versions["B"](*args, **kwargs)
                     return versions["A"](*args, **kwargs)
                 finally:
@@ -145,7 +145,7 @@ class Gate:
         self.seconds += perf_counter() - began
 
 
-class _Lines:
+class Lines:
     """Notes which lines of a code object run, in this thread; a tracer of the program's own has precedence."""
 
     def __init__(self, code: CodeType, lines: set[int]) -> None:
@@ -184,7 +184,7 @@ def _look(values: tuple[Any, ...]) -> Any:
     return tuple(found)
 
 
-def _turnstile(number: int, code: CodeType) -> CodeType:
+def turnstile(number: int, code: CodeType) -> CodeType:
     """Code that hands its arguments to the gate, with the free variables of ``code``."""
     free = code.co_freevars
     source = "def outer():\n"

@@ -18,7 +18,10 @@ from awp_lint.detector.profiling.agent.compiled import Compiled
 from awp_lint.detector.profiling.agent.files import Record
 from awp_lint.detector.profiling.agent.plan import AgentMark, Plan
 from awp_lint.detector.profiling.agent.state import State
+from awp_lint.detector.verification.agent.programs import Programs
 from awp_lint.detector.verification.agent.task import File, Task
+
+SEAT = 20  # bits of a mark's number; those above tell the program that it ticks in, where several run side by side
 
 
 class ProofState(State):
@@ -28,6 +31,8 @@ class ProofState(State):
         self.task = task
         self.watch: Callable[[int], None] | None = None
         self.overlaid: dict[str, bool] = {}  # files of the task that were loaded → whether through us
+        self.programs: Programs | None = None  # that run side by side in this process
+        self.beside: Callable[[int, int, int], None] | None = None  # told of their units: program, mark, frame
         super().__init__(record, plan, wake, lambda: None)
 
     def marks_of(self, filename: str) -> bool | list[AgentMark]:
@@ -44,6 +49,11 @@ class ProofState(State):
         if os.path.basename(filename) not in self.plan.names and os.path.join(self.cwd, filename) != self.main:
             return None
         return self.task.files.get(os.path.realpath(os.path.join(self.cwd, filename)))
+
+    @property
+    def patched(self) -> bool:
+        """Whether what is loaded now is to be the patched text."""
+        return self.programs.current.arm == "B" if self.programs is not None else self.task.patched
 
     def tick(self, now: int, marks: tuple[int, ...]) -> None:
         """A unit begins."""
@@ -67,23 +77,41 @@ class Overlay(Compiled):
         """As for marks; modules that the patch adds are found where they would lie."""
         super().start()
         added = {path: file.after for path, file in self.proof.task.files.items() if file.created}
-        if added and self.proof.task.patched:
-            sys.meta_path.append(_Added(added))
+        if added:
+            sys.meta_path.append(_Added(added, self.proof))
+        if self.proof.programs is not None and self.main is not None:
+            sys.path_hooks.remove(self.main.hook)  # the script is run by them
+            self.main = None
 
     def rewritten(
         self, source: bytes, filename: str, marks: Sequence[AgentMark], main: bool
     ) -> tuple[CodeType, set[int]]:
         """As for marks, from the text that this process is to run."""
         edited = self.proof.file_of(filename)
-        if edited is None:
-            return super().rewritten(source, filename, marks, main)
-        if edited.before != source:
-            raise ValueError("the file is not the text that was scanned")
-        if self.proof.task.patched:
-            source, marks = edited.after, edited.marks
-        made = super().rewritten(source, filename, marks, main)
-        self.proof.wake()
+        if edited is not None:
+            if edited.before != source:
+                raise ValueError("the file is not the text that was scanned")
+            if self.proof.patched:
+                source, marks = edited.after, edited.marks
+        programs = self.proof.programs
+        if programs is not None:
+            seat = programs.current
+            own = [mark._replace(number=mark.number | seat.number + 1 << SEAT) for mark in marks]
+            code, _ = super().rewritten(source, filename, own, main)
+            seat.codes[os.path.realpath(filename)] = code
+            made = code, {mark.number for mark in marks}
+        else:
+            made = super().rewritten(source, filename, marks, main)
+        if edited is not None:
+            self.proof.wake()
         return made
+
+    def _tick(self, mark: int) -> None:
+        beside = self.proof.beside
+        if beside is None:
+            super()._tick(mark)
+        elif self.dynamo is None or not self.dynamo():
+            beside((mark >> SEAT) - 1, mark & (1 << SEAT) - 1, id(sys._getframe(1)))
 
     def compile(self, path: str, filename: str, marks: Sequence[AgentMark], main: bool = False) -> Any:
         """The code of a file, or None where it must be loaded as it is: then nothing is proven of it."""
@@ -96,11 +124,14 @@ class Overlay(Compiled):
 class _Added:
     """Finds modules whose files do not exist, by their real path → text. Asked when every other finder has failed."""
 
-    def __init__(self, texts: dict[str, bytes]) -> None:
+    def __init__(self, texts: dict[str, bytes], state: ProofState) -> None:
         self.texts = texts
+        self.state = state
 
     def find_spec(self, name: str, path: Any = None, target: ModuleType | None = None) -> ModuleSpec | None:
         """A spec where one of the texts would lie in a folder that modules of this name come from."""
+        if not self.state.patched:
+            return None
         base = name.rpartition(".")[2]
         for folder in sys.path if path is None else list(path):
             for place in (base + ".py", os.path.join(base, "__init__.py")):

@@ -38,6 +38,39 @@ _TRIES = 3  # of a queued run that a pause falls into
 _WARM = 2  # runs of each arm before the first that counts
 
 
+class Length:
+    """How a run of units that take ``unit_ns`` is timed.
+
+    ``units`` of a single run, ``short`` the K of a queued one. ``drops``: the first unit after a switch is left out;
+    ``corrects``: units are long enough for the question how long their thread waited for a core.
+    """
+
+    def __init__(self, unit_ns: float) -> None:
+        self.units = max(1, min(_MOST_UNITS, int(_RUN_NS / max(unit_ns, 1.0))))
+        self.drops = unit_ns < _SHORT_NS
+        self.corrects = unit_ns >= _CORRECTED_NS
+        self.short = max(4, min(_MOST_UNITS, int(_LONG_NS / max(unit_ns, 1.0))))
+
+
+class Pauses:
+    """Tells a pause between requests from work: by the median of the units before."""
+
+    def __init__(self) -> None:
+        self._recent: list[float] = []
+        self._median = 0.0
+
+    def is_one(self, interval: float) -> bool:
+        """Of the unit that took so long; it counts among the units before the next."""
+        recent = self._recent
+        recent.append(interval)
+        if len(recent) == 51:
+            self._median = sorted(recent)[25]
+            del recent[:25]
+        elif not self._median and len(recent) >= 5:
+            return interval > _PAUSE * sorted(recent)[len(recent) // 2]
+        return bool(self._median) and interval > _PAUSE * self._median
+
+
 class Runs:
     """The measurement of one patch in this process. ``pace``: the mark whose ticks are units, ``requests``: of others.
 
@@ -54,10 +87,7 @@ class Runs:
         self._by_id = {id(code): arm for target in targets for arm, code in target.codes.items()}
         self.encloses = False  # an edited function is on the stack at a tick
         self.queued = False
-        self.units = max(1, min(_MOST_UNITS, int(_RUN_NS / max(unit_ns, 1.0))))
-        self.drops = unit_ns < _SHORT_NS  # the first unit after a switch
-        self.corrects = unit_ns >= _CORRECTED_NS  # for the time that the thread waits for a core
-        self.short = max(4, min(_MOST_UNITS, int(_LONG_NS / max(unit_ns, 1.0))))
+        self.length = Length(unit_ns)
         self.rounds: list[dict[str, float]] = []
         self.kept: dict[str, list[float]] = {arm: [] for arm in ARMS}
         self.memory: dict[str, int] = {}
@@ -66,8 +96,7 @@ class Runs:
         self.done = False
         self.fault: Any = None
         self._order = random.Random(seed)
-        self._recent: list[float] = []
-        self._median = 0.0
+        self._pauses = Pauses()
         self._warming = [arm for _ in range(_WARM) for arm in ARMS]
         self._queue: list[str] = []
         self._round: dict[str, float] = {}
@@ -139,21 +168,21 @@ class Runs:
         return ("" if self.encloses else self.installed), 0
 
     def _single(self, arm: str, frame: int) -> None:
-        now, waited = perf_counter_ns(), waited_ns() if self.corrects else 0
+        now, waited = perf_counter_ns(), waited_ns() if self.length.corrects else 0
         interval, before = now - self._last - (waited - self._waited), self._arm
         if before and (frame == self._frame or self.pace >= CALLS):
             if self._fresh:
                 self._fresh = False
-            elif self._clean(before) and not self._requested and not self._paused(interval):
+            elif self._clean(before) and not self._requested and not self._pauses.is_one(interval):
                 self._times.append(interval)
         if arm != before:
             if before and self._times:
-                self._close(before, _middle(self._times))
-            self._times, self._fresh, self._arm = [], self.drops, arm
+                self._close(before, middle(self._times))
+            self._times, self._fresh, self._arm = [], self.length.drops, arm
         elif arm == self.installed and len(self._times) >= self._wanted():
             if not self.encloses:
-                self._close(arm, _middle(self._times))
-                self._times, self._fresh = [], self.drops
+                self._close(arm, middle(self._times))
+                self._times, self._fresh = [], self.length.drops
             if not self.done:
                 self._next()
             if not self.encloses:
@@ -163,11 +192,12 @@ class Runs:
             if self._warming and not self.device.idle():
                 self.busy[arm] += 1
         self._requested, self._frame, self._then = False, frame, self.installed
-        self._last, self._waited = perf_counter_ns(), waited_ns() if self.corrects else 0
+        self._last, self._waited = perf_counter_ns(), waited_ns() if self.length.corrects else 0
 
     def _wanted(self) -> int:
         """Units of a run; where the switch waits for the call's end and spoils units until then, no few of them."""
-        return max(self.units, _ENCLOSED) if self.encloses and len(self.targets) > 1 else self.units
+        units = self.length.units
+        return max(units, _ENCLOSED) if self.encloses and len(self.targets) > 1 else units
 
     def _clean(self, arm: str) -> bool:
         """Whether the unit that ends ran one arm only: functions in an enclosing one switch at once, it does not."""
@@ -189,7 +219,7 @@ class Runs:
             self._tries += 1
             self._start_run("short", frame)
             return
-        wanted = self.short if self._phase == "short" else 4 * self.short
+        wanted = self.length.short if self._phase == "short" else 4 * self.length.short
         if self._count < wanted:
             return
         self.device.settle()
@@ -199,7 +229,7 @@ class Runs:
             self._start_run("long", frame)
             return
         self._phase, self._tries = "", 0
-        self._close(arm, (took - self._short_ns) / (3 * self.short))
+        self._close(arm, (took - self._short_ns) / (3 * self.length.short))
         if not self.done:
             self._next()  # the first unit after a switch belongs to no run
 
@@ -210,16 +240,6 @@ class Runs:
         self._phase, self._frame, self._count = phase, frame, 0
         self._start = perf_counter_ns()
         self._last = self._start
-
-    def _paused(self, interval: float) -> bool:
-        recent = self._recent
-        recent.append(interval)
-        if len(recent) == 51:
-            self._median = sorted(recent)[25]
-            del recent[:25]
-        elif not self._median and len(recent) >= 5:
-            return interval > _PAUSE * sorted(recent)[len(recent) // 2]
-        return bool(self._median) and interval > _PAUSE * self._median
 
     # -- rounds --
 
@@ -268,8 +288,8 @@ class Runs:
             target.install(arm)
 
 
-def _middle(times: list[float]) -> float:
-    """The mean, of five and more the median: one pause of the host's is no property of the arm."""
+def middle(times: list[float]) -> float:
+    """Of a run's units: the mean, of five and more the median: one pause of the host's is no property of the arm."""
     if len(times) < 5:
         return sum(times) / len(times)
     ordered = sorted(times)

@@ -7,7 +7,6 @@ run has copies of its own, starts from the same random state, and may not touch 
 
 from __future__ import annotations
 
-import random
 import sys
 from time import perf_counter
 from typing import Any, Callable, NamedTuple
@@ -22,6 +21,7 @@ from awp_lint.detector.verification.agent.compare import (
 )
 from awp_lint.detector.verification.agent.copying import Copier, Uncopyable
 from awp_lint.detector.verification.agent.device import Device
+from awp_lint.detector.verification.agent.randoms import Randoms, drawn_from
 from awp_lint.detector.verification.agent.world import Trial
 
 
@@ -55,48 +55,6 @@ class _Ran(NamedTuple):
     seconds: float
 
 
-class _Random:
-    """The process's random states."""
-
-    def __init__(self, device: Device) -> None:
-        self.device = device
-        self.torch: Any = sys.modules.get("torch")
-        self.numpy: Any = getattr(sys.modules.get("numpy"), "random", None)
-        self.kept = self.read()
-
-    def read(self) -> tuple[Any, ...]:
-        return (
-            random.getstate(),
-            self.torch.get_rng_state() if self.torch is not None else None,
-            self.numpy.get_state() if self.numpy is not None else None,
-            self.device.states(),
-        )
-
-    def restore(self) -> None:
-        plain, torch, numpy, devices = self.kept
-        random.setstate(plain)
-        if torch is not None:
-            self.torch.set_rng_state(torch)
-        if numpy is not None:
-            self.numpy.set_state(numpy)
-        self.device.restore(devices)
-
-
-def _drawn(one: tuple[Any, ...], other: tuple[Any, ...]) -> str:
-    """Which random streams stand elsewhere; "" where none does."""
-    names = []
-    torch: Any = sys.modules.get("torch")
-    if one[0] != other[0]:
-        names.append("random")
-    if one[1] is not None and not torch.equal(one[1], other[1]):
-        names.append("torch's CPU generator")
-    if one[2] is not None and (one[2][2] != other[2][2] or bool((one[2][1] != other[2][1]).any())):
-        names.append("numpy.random")
-    if one[3] is not None and any(not torch.equal(a, b) for a, b in zip(one[3], other[3])):
-        names.append("the device's generator")
-    return ", ".join(names)
-
-
 def compare(
     original: Callable[..., Any],
     patched: Callable[..., Any],
@@ -128,7 +86,8 @@ class _Call:
         self.room = device.room()
 
     def compare(self, original: Callable[..., Any], patched: Callable[..., Any]) -> Compared:
-        self.random = _Random(self.device)
+        self.random = Randoms(self.device)
+        self.states = self.random.read()
         copies = [self._copy() for _ in range(3)]
         versions = self._versions()
         try:
@@ -145,7 +104,7 @@ class _Call:
                 return Compared([], "it writes to parameters (%s)" % ", ".join(written[:3]))
             return self._judge(original, one, again, other)
         finally:
-            self.random.restore()
+            self.random.restore(self.states)
 
     def _copy(self, upcast: bool = False) -> dict[str, Any]:
         copier = Copier(self.room, upcast)
@@ -159,7 +118,7 @@ class _Call:
     def _run(
         self, function: Callable[..., Any], inputs: dict[str, Any], hosts: list[Any] | None = None
     ) -> tuple[_Ran, str]:
-        self.random.restore()
+        self.random.restore(self.states)
         values = list(inputs.values())
         args, kwargs = values[: self.count], dict(list(inputs.items())[self.count :])
         self.device.settle()
@@ -216,8 +175,8 @@ class _Call:
                             text % (_path(theirs.get(path, "nothing")), _path(mine.get(path, "nothing"))),
                         )
                     )  # fmt: skip
-        drawn = _drawn(one.drawn, other.drawn)
-        if drawn and not _drawn(one.drawn, again.drawn) and not self.allowed.rng:
+        drawn = drawn_from(one.drawn, other.drawn)
+        if drawn and not drawn_from(one.drawn, again.drawn) and not self.allowed.rng:
             found.append(Difference("rng", "the call", "random numbers are drawn differently from %s" % drawn))
         return Compared(found)
 

@@ -1,10 +1,12 @@
 """The task as the agent reads it: ``task.json`` in the session's folder, written by the parent.
 
-``{"route": "none"|"process", "arm": "A"|"B", "seed": …, "patches": [{seconds, compare, allowed, files}, …]}``; files
+``{"route": "none"|"instance"|"process", "arm": "A"|"B", "order": [arm, …], "seed": …, "patches": [{seconds, compare,
+allowed, files}, …]}``; files
 are ``[{path, created, digest, before, after, functions, imports, marks}, …]``. ``before`` and ``after`` name files in
 the session's folder that hold the module's two texts, byte for byte. ``functions`` are ``{names, ordinal}``: the
 outermost functions that the patch edits, by their path in the module. ``marks`` are the unit marks at their places in
-the patched text. By the route *none* the patches are proven one after the other; *process* takes one.
+the patched text. By the route *none* the patches are proven one after the other; the others take one: *process* runs
+``arm``, *instance* the arms side by side, begun in ``order``.
 """
 
 from __future__ import annotations
@@ -68,6 +70,7 @@ class Task:
             raw: dict[str, Any] = json.load(file)
         self.route = str(raw["route"])
         self.arm = str(raw["arm"])
+        self.order = [str(arm) for arm in raw["order"]]
         self.seed = int(raw["seed"])
         self.patches = [
             Patch(
