@@ -82,6 +82,7 @@ def sureness(view: FunctionView, node: ast.AST, frequency: Frequency, *values: V
     aside = (
         view.regions(node) & Region.FALLBACK
         or prepares_on_host(view)
+        or any(_HOST_CLASSES.search(frame.function) for frame in frequency.chain)
         or _serves_nobody(view)
         or _through_constructor(frequency)
     )
@@ -91,6 +92,7 @@ def sureness(view: FunctionView, node: ast.AST, frequency: Frequency, *values: V
 _HOST_FILES = re.compile(
     r"(^|/)((image|video)_processing|processing|feature_extraction|tokenization)_\w+\.py$"
     r"|(^|/)multimodal/(processing/|inputs\.py$|hasher\.py$|parse\.py$)|(^|/)transformers_utils/processors/"
+    r"|(^|/)vllm/v1/core/"
 )
 _HOST_NAME = re.compile(r"(^|_)(cpu|np|numpy|host)_\w|_(cpu|np|numpy|host)$")
 _VENDORED = re.compile(r"(^|/)(third_party|_?vendor(ed)?|extern(al)?s?)/")

@@ -82,11 +82,16 @@ def behind(node: ast.AST, view: FunctionView) -> set[str]:
 def _names_and_keys(node: ast.AST) -> set[str]:
     """Names, and what dictionaries are asked for: ``kwargs.pop("image_sizes")``."""
     found = set()
-    for part in ast.walk(node):
+    waiting = [node]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, ast.Subscript) and not isinstance(part.slice, ast.Constant):
+            part = part.value  # where it is cut is another matter
         if isinstance(part, ast.Name):
             found.add(part.id)
         elif isinstance(part, ast.Constant) and isinstance(part.value, str) and part.value.isidentifier():
             found.add(part.value)
+        waiting.extend(ast.iter_child_nodes(part))
     return found
 
 

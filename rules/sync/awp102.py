@@ -91,7 +91,7 @@ class DeviceTruth(Rule):
     def candidates(self, node: ast.AST, view: FunctionView, file: FileView) -> Iterator[Candidate]:
         for tested in _tested(node, view):
             value = _truth_value(tested, view)
-            if value is None or host_named(tested):
+            if value is None or host_named(tested) or _of_several_types(tested, view):
                 continue
             frequency = read_frequency(view, tested)
             if frequency is None:
@@ -144,6 +144,18 @@ def _parts(test: ast.expr) -> Iterator[ast.expr]:
         yield from _parts(test.operand)
     else:
         yield test
+
+
+def _of_several_types(node: ast.expr, view: FunctionView) -> bool:
+    """Whether the code asks for the type of a name: what is empty then may be a list."""
+    return isinstance(node, ast.Name) and any(
+        isinstance(call, ast.Call)
+        and isinstance(call.func, ast.Name)
+        and call.func.id == "isinstance"
+        and isinstance(call.args[0] if call.args else None, ast.Name)
+        and ast.unparse(call.args[0]) == node.id
+        for call in view.nodes(ast.Call)
+    )
 
 
 def _inside_test(node: ast.AST, view: FunctionView) -> bool:

@@ -131,3 +131,15 @@ def test_a_pipeline_gets_its_results_on_the_host() -> None:
     """
     views = view_of_source(textwrap.dedent(code)).functions()
     assert {view.qualname for view in views if prepares_on_host(view)} == {"Detection.postprocess"}
+
+
+def test_a_name_of_several_types() -> None:
+    code = """
+        import torch
+
+        class AttentionBlock(torch.nn.Module):
+            def forward(self, hidden_states, attention_mask):
+                return hidden_states + 1 if attention_mask{asked} else hidden_states
+    """
+    assert "AWP102" in {rule for rule, _ in found(code.format(asked=""))}
+    assert "AWP102" not in {rule for rule, _ in found(code.format(asked=" and isinstance(attention_mask, list)"))}

@@ -80,8 +80,8 @@ def _call(m: Machine, node: ast.Call) -> Value:
             result = m.env.get(m.self_name, UNKNOWN) if m.self_name else UNKNOWN
     if m.symbolic and (operands or keywords):
         _note(m, callee, receiver, function, operands, keywords)
-    elif result.kind is Kind.TENSOR and result.device in _SOMEWHERE and _told_host(function):
-        result = make(Kind.TENSOR, Device.HOST, result.dtype, result.rank, certainty=Certainty.ASSUMED)
+    elif result.kind in (Kind.TENSOR, Kind.SEQUENCE) and _told_host(function):
+        result = _on_host(result)
     elif result.kind is Kind.TENSOR and not result.reasons:
         result = result.because(node.lineno, f"returned by {spell(function)}(...)")
     if callee.cls is not None and callee.kind is Kind.CALLABLE:
@@ -92,7 +92,13 @@ def _call(m: Machine, node: ast.Call) -> Value:
     return result
 
 
-_SOMEWHERE = (Device.AMBIENT, Device.UNKNOWN)
+def _on_host(value: Value) -> Value:
+    """A tensor, or a sequence of tensors, that is on the host where nothing proves otherwise."""
+    if value.kind is Kind.TENSOR and value.device in (Device.AMBIENT, Device.UNKNOWN):
+        return make(Kind.TENSOR, Device.HOST, value.dtype, value.rank, certainty=Certainty.ASSUMED)
+    if value.kind is Kind.SEQUENCE and value.items is None and value.element is not None:
+        return make(Kind.SEQUENCE, element=_on_host(value.element), certainty=value.certainty)
+    return value
 
 
 def _told_host(function: ast.expr) -> bool:
