@@ -22,6 +22,7 @@ _FUSED = re.compile(
     r"scaled_dot_product_attention|flash_attn|memory_efficient_attention|xformers|flex_attention|flashinfer|_sdpa|sdpa_"
 )
 
+_POOLS = re.compile(r"(^|_)pool(s|ing)?(_|\d|$)", re.IGNORECASE)
 _FUSED_CLASS = re.compile(r"sdpa|flash|xformers|2_0", re.IGNORECASE)
 _SCORES_CALL = re.compile(r"_?(get|compute|calc(ulate)?)_(attention|attn)_(scores|probs|weights)")
 
@@ -49,7 +50,8 @@ class ManualAttention(Rule):
         scores on the chip. Measured on an H200, a prefill of 4 × 4000 tokens: 666 ms by hand, 99 ms fused.
         """
     fine = """
-        - The weights themselves are returned and used.
+        - The weights themselves are used: something more is computed of them, or they are stored (low confidence).
+        - Keys that the function itself pools to a handful: low confidence.
         - Softcaps, sinks, head masks and the like, which the fused call does not know (`flex_attention` may).
         - The eager branch of a switch between implementations, reference code: low confidence only.
         """
@@ -101,7 +103,8 @@ class ManualAttention(Rule):
         confidence = lower(judge(frequency), Confidence.MEDIUM)
         if view.value(attention.scores).on_device:
             confidence = judge(frequency, view.value(attention.scores))
-        if view.regions(node) & Region.FALLBACK or _has_fused_twin(view, file):
+        aside = view.regions(node) & Region.FALLBACK or _has_fused_twin(view, file)
+        if aside or attention.weights_needed or _of_pooled_keys(view):
             confidence = lower(confidence, Confidence.LOW)
         first, last = attention.statements[0], view.statement(attention.output)
         query, key = short(attention.query, 30), short(attention.key, 30)
@@ -145,6 +148,12 @@ def _split(node: ast.Call, view: FunctionView, file: FileView) -> Iterator[Candi
         frequency=frequency,
         why=(f"scores by `{callee(node)}`, product in line {output.lineno}", *frequency_reason(frequency)),
     )
+
+
+def _of_pooled_keys(view: FunctionView) -> bool:
+    """Whether the function pools what it attends to: a handful of keys, and no score matrix worth a word."""
+    calls = (callee(call) for call in view.nodes(ast.Call) if isinstance(call, ast.Call))
+    return any(map(_POOLS.search, calls))
 
 
 def _has_fused_twin(view: FunctionView, file: FileView) -> bool:

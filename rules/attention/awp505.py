@@ -6,9 +6,9 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from awp_lint.detector.finding import Edit, Effect, Event, Fix, MarkKind, RootCause, Safety
+from awp_lint.detector.finding import Confidence, Edit, Effect, Event, Fix, MarkKind, RootCause, Safety
 from awp_lint.detector.semantics.values import Kind
-from awp_lint.detector.semantics.view import FileView, FunctionView
+from awp_lint.detector.semantics.view import FileView, FunctionView, Level
 from awp_lint.rules.base import Candidate, Rule
 from awp_lint.rules.common import (
     argument,
@@ -50,7 +50,7 @@ class AttentionWeightsReturned(Rule):
         """
     fine = """
         - The weights are used, returned or passed on.
-        - Tests and training.
+        - Once a request: low confidence. Tests and training.
         """
     safety = """
         Unsafe (structure): `need_weights=False` makes the second result `None`.
@@ -104,11 +104,14 @@ class AttentionWeightsReturned(Rule):
         frequency = served_frequency(view, node)
         if frequency is None:
             return
+        confidence = sureness(view, node, frequency)
+        if frequency.path == (Level.REQUEST,):
+            confidence = Confidence.LOW  # one attention, beside all that a request does
         yield Candidate(
             node=node,
             message=f"{message} {often(frequency)} and nothing uses them".replace("  ", " "),
             action=action,
-            confidence=sureness(view, node, frequency),
+            confidence=confidence,
             frequency=frequency,
             why=frequency_reason(frequency),
             data=value.cls in _MHA,

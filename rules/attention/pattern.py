@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import ast
 import enum
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from awp_lint.detector.semantics.view import FunctionView
-from awp_lint.rules.common import argument, callee, method
+from awp_lint.rules.common import ancestors, argument, callee, method
 
 _STEP_LIMIT = 24
 
@@ -58,6 +59,7 @@ class Attention:
     names: set[str] = field(default_factory=set)
     statements: list[ast.stmt] = field(default_factory=list)  # all that the pattern is made of, in order
     weights_kept: bool = False  # the weights are used for something else too
+    weights_needed: bool = False  # and not only handed out to whoever asks for them: something is computed of them
 
 
 def find_attention(softmax: ast.Call, view: FunctionView) -> Attention | None:
@@ -87,6 +89,7 @@ def find_attention(softmax: ast.Call, view: FunctionView) -> Attention | None:
         after=forward.steps,
         names=backward.names | forward.names,
         weights_kept=forward.kept,
+        weights_needed=forward.needed,
     )
     statements = {view.statement(n) for n in (scores, softmax, output)}
     statements |= {view.statement(step.node) for step in (*attention.before, *attention.after)}
@@ -346,6 +349,7 @@ class _Forward:
         self.names: set[str] = set()
         self.statements: list[ast.stmt] = []
         self.kept = False
+        self.needed = False
 
     def follow(self, node: ast.AST, depth: int) -> tuple[ast.expr, ast.expr] | None:
         """The product that a value flows into, and its other operand."""
@@ -405,6 +409,9 @@ class _Forward:
                 break  # another value of that name
             if found is not None:
                 self.kept = True
+                same = _Forward(self.view).follow(use, depth + 1) if not self.needed else None
+                if same is None or same[0] is not found[0]:
+                    self.needed = self.needed or _computes_with(use, self.view)
                 continue
             mark, statements = len(self.steps), len(self.statements)
             found = self.follow(use, depth + 1)
@@ -413,7 +420,45 @@ class _Forward:
                 del self.statements[statements:]
                 if not isinstance(self.view.parent(use), ast.Attribute):
                     self.kept = True  # shape and dtype questions keep nothing
+                self.needed = self.needed or _computes_with(use, self.view)
         return found
+
+
+#: Options that ask for the weights, and methods that only look at them in another form.
+_ASKED_FOR = re.compile(r"output_att|return_att|need_weights|return_weights|output_weights|with_att")
+_LOOKS = frozenset({"view", "reshape", "detach", "cpu", "float", "to", "type_as", "transpose", "mean", "contiguous"})
+_FACTS = frozenset({"shape", "size", "dim", "ndim", "dtype", "device", "is_cuda", "numel", "requires_grad"})
+
+
+def _computes_with(use: ast.AST, view: FunctionView) -> bool:
+    """Whether a use of the weights computes something of them or stores them, whether or not somebody asked for them.
+
+    Handing them out (`return out, weights`), also in another form or averaged over the heads, is no such use.
+    """
+    child = use
+    verdict: bool | None = None
+    for parent in ancestors(view, use):
+        if isinstance(parent, ast.If | ast.IfExp) and _ASKED_FOR.search(ast.unparse(parent.test)):
+            return False
+        if verdict is None:
+            verdict = _verdict(parent, child)
+        child = parent
+    return bool(verdict)
+
+
+def _verdict(parent: ast.AST, child: ast.AST) -> bool | None:
+    """What one enclosing node says of the use below it; None where a further one decides."""
+    if isinstance(parent, ast.Attribute):
+        return None if parent.attr in _LOOKS else parent.attr not in _FACTS
+    if isinstance(parent, ast.Call):
+        return None if child is parent.func else True
+    if isinstance(parent, ast.BinOp | ast.AugAssign):
+        return True
+    if isinstance(parent, ast.Assign):
+        return any(isinstance(target, ast.Subscript | ast.Attribute) for target in parent.targets)
+    if isinstance(parent, ast.stmt | ast.Compare):
+        return False
+    return None
 
 
 def einsum_swaps(call: ast.Call) -> bool:

@@ -9,7 +9,18 @@ from awp_lint.detector.finding import Confidence, Event, MarkKind, RootCause
 from awp_lint.detector.semantics.values import Certainty
 from awp_lint.detector.semantics.view import FileView, FunctionView, Region
 from awp_lint.rules.base import Candidate, Rule
-from awp_lint.rules.batching.calls import MODELS_ALONE, carries_state, depends_on, fed, item_loops, model_call, model_of
+from awp_lint.rules.batching.calls import (
+    MODELS_ALONE,
+    carries_state,
+    depends_on,
+    fed,
+    in_pieces,
+    item_loops,
+    model_call,
+    model_of,
+    of_few_prompts,
+    one_of_many,
+)
 from awp_lint.rules.common import (
     callee,
     frequency_reason,
@@ -46,8 +57,11 @@ class CallPerSample(Rule):
         """
     fine = """
         - Loops over batches, chunks, a data loader, layers, denoising steps, generated tokens or experts.
-        - A pass that needs the last pass's output.
-        - Items that cannot be stacked (each of another size, tiled on purpose against out-of-memory).
+        - A pass that needs the last pass's output, or a cache that it left.
+        - Items that cannot be stacked (each of another size), and tiles and chunks of one input, which are cut on
+          purpose against running out of memory.
+        - The prompts of a diffusion pipeline, one or two in front of all its steps: low confidence.
+        - Passes of which each calls a module of its own (`self.heads[i](x)`).
         - Set-up, tests, training and benchmarks.
         """
     safety = """
@@ -100,14 +114,16 @@ class CallPerSample(Rule):
             if name is None:
                 return
             names = target_names(loop.target)
-            if not depends_on(node, names, loop) or carries_state(node, loop, view):
+            if not depends_on(node, names, loop) or carries_state(node, loop):
                 continue
+            if in_pieces(view, loop) or one_of_many(node, loop):
+                return
             frequency = served_frequency(view, node)
             if frequency is None:
                 return
             confidence = lower(self.confidence, judge(frequency))
             sure = view.value(model_of(node)).certainty is not Certainty.UNKNOWN or callee(node) in MODELS_ALONE
-            if view.regions(node) & Region.FALLBACK or not sure:
+            if view.regions(node) & Region.FALLBACK or not sure or of_few_prompts(view):
                 confidence = Confidence.LOW
             items = short(loop.iter, 40)
             yield Candidate(

@@ -9,7 +9,7 @@ from awp_lint.detector.finding import Confidence, Event, MarkKind, RootCause
 from awp_lint.detector.semantics.values import Kind
 from awp_lint.detector.semantics.view import FileView, FunctionView, Region
 from awp_lint.rules.base import Candidate, Rule
-from awp_lint.rules.batching.calls import depends_on, item_loops
+from awp_lint.rules.batching.calls import depends_on, item_loops, of_few_prompts
 from awp_lint.rules.common import (
     callee,
     frequency_reason,
@@ -48,6 +48,7 @@ class TokenizePerSample(Rule):
         """
     fine = """
         - Loops over batches; a pass that needs the last one's result.
+        - The prompts of a diffusion pipeline, one or two in front of all its steps: low confidence.
         - Lengths that must be known item by item before batches are formed, once at start-up.
         """
     safety = """
@@ -93,7 +94,7 @@ class TokenizePerSample(Rule):
             if frequency is None:
                 return
             confidence = lower(self.confidence, judge(frequency))
-            if view.regions(node) & Region.FALLBACK:
+            if view.regions(node) & Region.FALLBACK or of_few_prompts(view):
                 confidence = Confidence.LOW
             items = short(loop.iter, 40)
             yield Candidate(

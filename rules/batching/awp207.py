@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 _METHODS = frozenset({"encode", "encode_plus", "batch_encode_plus", "pad", "__call__"})
 #: Models whose input has a fixed length by design.
 _FIXED = re.compile(r"clip|siglip|\bt5|umt5|text_encoder|prompt_embeds|whisper|diffusers", re.IGNORECASE)
+#: Lengths that the model itself gives: its longest input, or one that its layers are made for.
+_OF_MODEL = re.compile(r"model_max_length|\.config\.")
 #: Code that wants one shape.
 _ONE_SHAPE = re.compile(r"compile|cuda_?graph|static|neuron|xla|onnx|tensorrt|export|capture|openvino", re.IGNORECASE)
 
@@ -57,6 +59,7 @@ class PaddedBatch(Rule):
     fine = """
         - Models that expect one length: the text encoders of diffusion pipelines, CLIP, SigLIP, Whisper, recognised by
           the names in the function.
+        - A length out of a model's `config`, for which its layers may be made: low confidence.
         - One shape on purpose, for a compiled, captured or exported model, recognised likewise: shown at low
           confidence.
         - One batch padded to its longest item where lengths differ much costs too, but no code tells how much they
@@ -114,7 +117,7 @@ class PaddedBatch(Rule):
         named = f"{known.cls} {view.qualname} {own_text(view, file)}"
         if _FIXED.search(named):
             return
-        longest = length is not None and "model_max_length" in ast.unparse(length)
+        longest = length is not None and _OF_MODEL.search(ast.unparse(length)) is not None
         low = known.kind is Kind.UNKNOWN or longest or _ONE_SHAPE.search(named) is not None
         to = f"{short(length, 30)} tokens" if length is not None else "the model's longest input"
         yield Candidate(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from awp_lint.detector.semantics.values import Kind
 from awp_lint.detector.semantics.view import FunctionView, LoopKind
@@ -23,6 +23,11 @@ _MODEL_NAMES = re.compile(
     r"(^|_)(model|encoder|decoder|unet|vae|transformer|clip|bert|llm|lm|detector|classifier|embedder|reranker|net|network"
     r"|backbone|tower|generator)$"
 )
+#: Arguments in which a model keeps what the next call needs.
+_CACHE = re.compile(r"(^|_)(cache|caches|past_key_values?|past|mems|memory|state|states)(_|$)")
+#: Cuts of one input, against running out of memory, and the functions that make them.
+_PIECES = re.compile(r"(^|_)(tiles?|tiled|tiling|chunks?|chunked|slic(ed|ing))(_|$)")
+_STEPS = re.compile(r"(^|_)(timesteps?|sigmas|progress_bar|denois\w*)(_|$)")
 _BATCHED = re.compile(r"(^|_)(batch(es)?|loader|dataloader|chunks?|buckets?|groups?|micro_?batches)(_|$)")
 
 
@@ -106,20 +111,82 @@ def fed(call: ast.Call) -> frozenset[str]:
     return frozenset().union(*map(names_in, [*call.args, *(k.value for k in call.keywords)]))
 
 
-def carries_state(call: ast.Call, loop: ast.AST, view: FunctionView) -> bool:
-    """Whether a pass of the loop needs the result of the one before: what the call returns flows into its arguments."""
-    produced: set[str] = set()
-    bound_before: set[str] = set()
+def carries_state(call: ast.Call, loop: ast.AST) -> bool:
+    """Whether a pass of the loop needs the result of the one before.
+
+    What the call returns, or leaves in a cache that is handed to it, flows into its arguments.
+    """
+    if any(k.arg is not None and _CACHE.search(k.arg) and not _nothing(k.value) for k in call.keywords):
+        return True
+    sources: dict[str, set[str]] = {}  # what each name of the body is made of
+    made: set[str] = set()  # names that hold what the call returns
+    first: dict[str, int] = {}  # where a name is bound first, at the body's own level
     for statement in loop_body(loop):
         for node in ast.walk(statement):
-            if isinstance(node, ast.Assign | ast.AugAssign | ast.AnnAssign):
-                source = node.value
-                if source is None:
-                    continue
-                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-                bound = frozenset().union(*(target_names(t) for t in targets))
-                if any(part is call for part in ast.walk(source)) or names_in(source) & produced:
-                    produced |= bound
-                elif node.lineno < call.lineno:
-                    bound_before |= bound
-    return bool(fed(call) & produced - bound_before)
+            if not isinstance(node, ast.Assign | ast.AugAssign | ast.AnnAssign) or node.value is None:
+                continue
+            bound = frozenset().union(*map(target_names, _targets(node)))
+            for name in bound:
+                sources.setdefault(name, set()).update(names_in(node.value))
+                if node is statement and not isinstance(node, ast.AugAssign):
+                    first.setdefault(name, node.lineno)
+            if any(part is call for part in ast.walk(node.value)):
+                made |= bound
+    made |= {name for name in sources if made & _reached(sources[name], sources)}
+    # A name that the call needs comes from the pass before where nothing binds it anew above its use.
+    return any(
+        name in made and first.get(name, call.lineno + 1) >= _first_use(name, loop)
+        for name in _reached(fed(call), sources)
+    )
+
+
+def _targets(node: ast.Assign | ast.AugAssign | ast.AnnAssign) -> list[ast.expr]:
+    return node.targets if isinstance(node, ast.Assign) else [node.target]
+
+
+def _reached(names: Iterable[str], sources: dict[str, set[str]]) -> set[str]:
+    """The names and all that they are made of, however far back."""
+    found: set[str] = set()
+    pending = list(names)
+    while pending:
+        name = pending.pop()
+        if name not in found:
+            found.add(name)
+            pending += sources.get(name, ())
+    return found
+
+
+def _first_use(name: str, loop: ast.AST) -> int:
+    lines = [
+        part.lineno
+        for statement in loop_body(loop)
+        for part in ast.walk(statement)
+        if isinstance(part, ast.Name) and part.id == name and isinstance(part.ctx, ast.Load)
+    ]
+    return min(lines, default=0)
+
+
+def _nothing(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant)
+
+
+def in_pieces(view: FunctionView, loop: ast.For | ast.AsyncFor | ast.comprehension) -> bool:
+    """Whether the loop goes over steps, or over the tiles and chunks of one input, which are apart on purpose."""
+    if _PIECES.search(view.qualname.rpartition(".")[2].lower()):
+        return True
+    words = [*target_names(loop.target)]
+    words += [part.id for part in ast.walk(loop.iter) if isinstance(part, ast.Name)]
+    words += [part.attr for part in ast.walk(loop.iter) if isinstance(part, ast.Attribute)]
+    return any(_PIECES.search(word.lower()) or _STEPS.search(word.lower()) for word in words)
+
+
+def one_of_many(call: ast.Call, loop: ast.For | ast.AsyncFor | ast.comprehension) -> bool:
+    """Whether each pass calls another module: ``self.heads[level](x)``, ``encoder.get(i)(x)``."""
+    names = target_names(loop.target)
+    return bool(names_in(call.func) & names)
+
+
+def of_few_prompts(view: FunctionView) -> bool:
+    """Whether a method of a diffusion pipeline prepares what the steps need: for the few prompts of a request."""
+    prompts = "prompt" in view.qualname.rpartition(".")[2].lower()
+    return prompts and any(base.rpartition(".")[2] == "DiffusionPipeline" for base in view.class_bases)

@@ -31,6 +31,8 @@ _OUTPUTS: dict[str, frozenset[str]] = {
     "output_scores": frozenset({"scores"}),
     "output_logits": frozenset({"logits"}),
 }  # fmt: skip
+#: Outputs that only keep what the forward computes anyway: memory, and nothing is launched.
+_REFERENCES = frozenset({"output_hidden_states"})
 _REPEATERS = frozenset({"items", "keys", "values", "to_tuple", "get", "pop", "copy", "update"})
 
 
@@ -58,6 +60,8 @@ class UnusedOutputs(Rule):
     fine = """
         - The result is returned, stored, passed on or iterated: someone else may read it.
         - `hidden_states` or `scores` is read, by name or by index.
+        - `output_hidden_states` of a forward that runs once a request: it keeps tensors that are there anyway, and
+          launches nothing. Shown at low confidence.
         - `return_dict_in_generate=True` alone: it costs nothing by itself. `output_attentions` is AWP505.
         """
     safety = """
@@ -101,6 +105,9 @@ class UnusedOutputs(Rule):
         frequency = served_frequency(view, node)
         if frequency is None:
             return
+        confidence = lower(Confidence.MEDIUM, sureness(view, node, frequency))
+        if set(unused) <= _REFERENCES and not frequency.hot:
+            confidence = Confidence.LOW
         named = ", ".join(f"`{name}=True`" for name in unused)
         yield Candidate(
             node=node,
@@ -108,7 +115,7 @@ class UnusedOutputs(Rule):
                 " :", ":"
             ),
             action=f"delete {named}",
-            confidence=lower(Confidence.MEDIUM, sureness(view, node, frequency)),
+            confidence=confidence,
             frequency=frequency,
             why=(f"of the result only {_listed(read)} is read", *frequency_reason(frequency)),
             data=tuple(unused),

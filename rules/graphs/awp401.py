@@ -10,8 +10,8 @@ from awp_lint.detector.finding import Confidence, Event, MarkKind, RootCause
 from awp_lint.detector.semantics.values import Certainty, Kind
 from awp_lint.detector.semantics.view import FileView, FunctionView, LoopKind, Region
 from awp_lint.rules.base import Candidate, Rule
-from awp_lint.rules.batching.calls import model_call
-from awp_lint.rules.common import IDLE, frequency_reason, judge, loop_body, lower, short
+from awp_lint.rules.batching.calls import carries_state, model_call
+from awp_lint.rules.common import IDLE, callee, frequency_reason, judge, loop_body, lower, short
 
 #: Signs that somebody in the file compiles or captures already.
 _COMPILES = re.compile(r"torch\.compile|\.compile\(|make_graphed_callables|cuda_?graph", re.IGNORECASE)
@@ -45,6 +45,7 @@ class UncapturedDecode(Rule):
         - Models compiled elsewhere, or engines that capture by themselves.
         - Large batches or long prompts: the kernels are long enough to hide the launches; a run tells.
         - Library code that leaves compiling to its users: shown at low confidence only.
+        - Loops along an axis of a tensor of which no pass needs the one before: they want a batch (low confidence).
         """
     safety = """
         Unsafe: the step-loop patch. A small helper module is written beside the loop; it captures the step as a CUDA
@@ -112,7 +113,7 @@ class UncapturedDecode(Rule):
         if frequency.known and not frequency.path:
             return
         confidence = lower(self.confidence, judge(frequency))
-        if frequency.certainty is not Certainty.PROVEN or not _is_module(call, view):
+        if frequency.certainty is not Certainty.PROVEN or not _is_module(call, view) or _apart(call, node):
             confidence = Confidence.LOW
         name = short(call.func, 40)
         unit = _STEPS[kind]
@@ -124,6 +125,20 @@ class UncapturedDecode(Rule):
             frequency=frequency,
             why=(f"`{name}` is a model and is called in a loop over {unit}s", *frequency_reason(frequency)),
         )
+
+
+def _apart(call: ast.Call, loop: ast.For | ast.While) -> bool:
+    """Whether the loop goes along an axis of a tensor and no pass needs the one before: rows for a batch, no steps."""
+    if not isinstance(loop, ast.For) or not isinstance(loop.iter, ast.Call) or callee(loop.iter) != "range":
+        return False
+    sizes = [part for part in ast.walk(loop.iter) if _size(part)]
+    return bool(sizes) and not carries_state(call, loop)
+
+
+def _size(node: ast.AST) -> bool:
+    return (isinstance(node, ast.Attribute) and node.attr == "shape") or (
+        isinstance(node, ast.Call) and callee(node) == "size"
+    )
 
 
 def _model_in(loop: ast.For | ast.While, view: FunctionView) -> ast.Call | None:

@@ -147,6 +147,10 @@ class ConstantUpload(Rule):
         from awp_lint.rules.memory.uploads import filled_there, kept_constant, uploaded_pinned
 
         upload = candidate.data
+        if isinstance(candidate.node, ast.Subscript) and isinstance(upload, ast.expr):
+            from awp_lint.rules.memory.madethere import made_there
+
+            return made_there(upload, candidate.node.value, None, definition)
         if not isinstance(upload, _Upload):
             return None
         if callee(upload.made) == "new_tensor" or "cuda" in ast.unparse(upload.made.func):
@@ -179,6 +183,7 @@ def _by_index(node: ast.Subscript, view: FunctionView) -> Iterator[Candidate]:
         confidence=lower(level, Confidence.MEDIUM),
         frequency=frequency,
         why=(f"`{name}` is on the device and `{data}` is Python data", *frequency_reason(frequency)),
+        data=index,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -43,6 +44,9 @@ if TYPE_CHECKING:
 
     from awp_lint.rules.nodemap import Definition
 
+#: Functions that work out the parameters of a table in constructors, and what is nested in them.
+_INITIALISES = re.compile(r"(^|[._])(compute|init)_\w*(param(eter)?s|freqs?)(\.|$)")
+
 
 @dataclass(frozen=True, slots=True)
 class _Chained:
@@ -78,7 +82,7 @@ class CreateThenMove(Rule):
         device fills it itself, by one small kernel that nobody waits for.
         """
     fine = """
-        - Set-up code, and once a request.
+        - Set-up code, what works out the parameters of a rotary table by its name, and once a request.
         - Moves to the CPU, and casts (`.to(torch.float16)`).
         - Data that comes from the host anyway: tokenizer output, lists, NumPy arrays (AWP601, AWP603).
         - Random tensors made on the CPU on purpose, so that one seed gives the same numbers on every device: shown at
@@ -193,6 +197,8 @@ def _moved_by_callers(node: ast.Call, view: FunctionView, file: FileView) -> Ite
     if name is None or name in RANDOM or not isinstance(view.node, ast.FunctionDef) or not lives_on_host(node, view):
         return
     if view.loops(node) or _first_factory(view) is not node or not _returns_host(view):
+        return
+    if _INITIALISES.search(view.qualname):
         return
     mover = _mover(view, file)
     frequency = hot_frequency(view, node)

@@ -133,11 +133,17 @@ class BlockingCopy(Rule):
         )
 
     def rewrite(self, candidate: Candidate, definition: Definition) -> Fix | None:
+        from awp_lint.rules.memory.madethere import made_there
         from awp_lint.rules.memory.uploads import pinned
 
         if not isinstance(candidate.node, ast.Call):
             return None
         assert isinstance(candidate.data, ast.expr)
+        moved = move(candidate.node, definition.view)
+        if moved is not None and moved.device is not None:
+            made = made_there(candidate.data, moved.device, moved, definition)
+            if made is not None:
+                return made
         return pinned(candidate.node, candidate.data, definition)
 
 

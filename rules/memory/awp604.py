@@ -23,6 +23,8 @@ from awp_lint.rules.memory.factories import DATA, is_host_device, move
 from awp_lint.rules.sync.reads import READ_NAMES, device_read
 
 _HOPS = 5
+#: Libraries whose functions have no counterpart on the device.
+_HOST_LIBRARIES = ("scipy.", "sklearn.", "cv2.", "skimage.", "fastcluster.", "networkx.", "numba.", "PIL.", "librosa.")
 
 
 class HostRoundTrip(Rule):
@@ -48,7 +50,7 @@ class HostRoundTrip(Rule):
         the second has arrived and new work has been queued behind it.
         """
     fine = """
-        - Work that has no device form, once a request.
+        - Work that has no device form (SciPy, scikit-learn, OpenCV and the like: low confidence), once a request.
         - Fallbacks for devices that lack an operator.
         """
     safety = """
@@ -102,7 +104,7 @@ class HostRoundTrip(Rule):
             return
         source = short(read.source, 40)
         confidence = sureness(view, node, frequency, read.value)
-        if read.how == "item":
+        if read.how == "item" or _needs_host(node, back, view):
             confidence = Confidence.LOW if confidence is not Confidence.LOW else confidence
         yield Candidate(
             node=node,
@@ -117,6 +119,16 @@ class HostRoundTrip(Rule):
             ),
             covers=(back, *(n for n in ast.walk(back) if isinstance(n, ast.Call)), *_chain(node, view)),
         )
+
+
+def _needs_host(node: ast.Call, back: ast.Call, view: FunctionView) -> bool:
+    """Whether a library that has no device form works on what lies between the two copies."""
+    return any(
+        isinstance(call, ast.Call)
+        and node.lineno <= call.lineno <= back.lineno
+        and (view.qualified(call.func) or "").startswith(_HOST_LIBRARIES)
+        for call in view.nodes(ast.Call)
+    )
 
 
 def _chain(node: ast.AST, view: FunctionView) -> Iterator[ast.AST]:

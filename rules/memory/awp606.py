@@ -49,6 +49,8 @@ class MovePerCall(Rule):
     fine = """
         - The result is stored back, or kept a device, so that only the first call copies.
         - Registered buffers and parameters: they move with the model.
+        - A cast that nothing of the function takes back (`model.float()`), and a move behind a test of the device: only
+          the first call does anything. Shown at low confidence.
         - Offloading on purpose, loading, set-up, tests and training.
         """
     safety = """
@@ -116,7 +118,7 @@ def _module(node: ast.Call, receiver: ast.expr, view: FunctionView) -> Iterator[
         return
     name = short(receiver, 40)
     confidence = sureness(view, node, frequency)
-    if view.value(receiver).certainty is Certainty.UNKNOWN:
+    if view.value(receiver).certainty is Certainty.UNKNOWN or _finds_nothing_to_do(node, receiver, view):
         confidence = Confidence.LOW
     yield Candidate(
         node=node,
@@ -125,6 +127,27 @@ def _module(node: ast.Call, receiver: ast.expr, view: FunctionView) -> Iterator[
         confidence=confidence,
         frequency=frequency,
         why=(f"`{name}` is a model", *frequency_reason(frequency)),
+    )
+
+
+def _finds_nothing_to_do(node: ast.Call, receiver: ast.expr, view: FunctionView) -> bool:
+    """Whether all calls but the first leave the model as it is: a cast that nobody takes back, a move that a test of
+    the place guards."""
+    assert isinstance(node.func, ast.Attribute)
+    for parent in ancestors(view, node):
+        if isinstance(parent, ast.If) and ".device" in ast.unparse(parent.test):
+            return True
+    if node.func.attr not in _CASTS:
+        return False
+    name = ast.unparse(receiver)
+    return not any(
+        isinstance(call, ast.Call)
+        and call is not node
+        and isinstance(call.func, ast.Attribute)
+        and call.func.attr in _CASTS | {"to"}
+        and ast.unparse(call.func.value) == name
+        and ast.unparse(call) != ast.unparse(node)
+        for call in view.nodes(ast.Call)
     )
 
 

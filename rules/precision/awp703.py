@@ -12,6 +12,7 @@ from awp_lint.detector.semantics.view import FileView, FunctionView, Region
 from awp_lint.rules.base import Candidate, Rule
 from awp_lint.rules.common import argument, callee, frequency_reason, lower, often, short, sureness
 from awp_lint.rules.fusion.context import place
+from awp_lint.rules.precision.modes import float32_on_purpose
 
 if TYPE_CHECKING:
     from awp_lint.rules.nodemap import Definition
@@ -49,7 +50,8 @@ class Fp32Matmul(Rule):
         """
     fine = """
         - Small products that decide something (routers, rotary tables, logits) and are kept in float32 on purpose: low
-          confidence, by their names.
+          confidence, by their names. So are classes and functions that say so (`Float32Linear`), and what stands below
+          a disabled autocast.
         - Comparisons with a reference, tests, training, solvers.
         - Models in half precision, which the switches do not touch.
         """
@@ -139,7 +141,8 @@ class Fp32Matmul(Rule):
             return
         frequency, cap = counted
         text = ast.unparse(node).lower() + view.qualname.lower()
-        if not frequency.hot or any(word in text for word in _ON_PURPOSE):
+        deliberate = any(word in text for word in _ON_PURPOSE) or float32_on_purpose(view, node)
+        if not frequency.hot or deliberate:
             cap = lower(cap, Confidence.LOW)
         yield Candidate(
             node=node,

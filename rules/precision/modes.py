@@ -1,4 +1,4 @@
-"""Who calls a function, as far as this file shows, and whether gradients are off there."""
+"""Who calls a function, as far as this file shows, whether gradients are off there, and float32 on purpose."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import ast
 import re
 
 from awp_lint.detector.semantics.view import FileView, Frequency, FunctionView, Region
-from awp_lint.rules.common import callee
+from awp_lint.rules.common import ancestors, argument, callee
 from awp_lint.rules.memo import says
 
 #: The whole program, or the model's parameters, record no gradients.
@@ -17,6 +17,26 @@ OFF_EVERYWHERE = re.compile(
 TRAINS = re.compile(
     r"\.backward\(|\boptim(izer)?\.(step|zero_grad|Adam|SGD)|torch\.autograd\.grad\(|Trainer\(|GradScaler"
 )
+
+#: Names of what is there to compute in float32.
+_FLOAT32 = re.compile(r"(float|fp|f)_?32|full_?precision|upcast|high_?precision", re.IGNORECASE)
+
+
+def float32_on_purpose(view: FunctionView, node: ast.AST) -> bool:
+    """Whether somebody wants float32 here: by the name of the class or function, or below a disabled autocast."""
+    if _FLOAT32.search(view.qualname):
+        return True
+    return any(
+        isinstance(parent, ast.With | ast.AsyncWith) and any(_disables(item.context_expr) for item in parent.items)
+        for parent in ancestors(view, node)
+    )
+
+
+def _disables(context: ast.expr) -> bool:
+    if not isinstance(context, ast.Call) or "autocast" not in callee(context):
+        return False
+    enabled = argument(context, None, "enabled")
+    return isinstance(enabled, ast.Constant) and enabled.value is False
 
 
 def no_gradients(file: FileView) -> bool:

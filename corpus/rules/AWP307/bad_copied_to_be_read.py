@@ -17,3 +17,14 @@ class Guidance(nn.Module):
         noise = self.unet(both, rows)
         self.state.copy_(noise.clone())  # expect: AWP307
         return latents.clone() - 0.1 * noise  # expect: AWP307
+
+
+class Pipeline:
+    def __init__(self, guidance: Guidance):
+        self.guidance = guidance
+
+    @torch.no_grad()
+    def __call__(self, latents: torch.Tensor, prompt_embeds: torch.Tensor, num_inference_steps: int) -> torch.Tensor:
+        for _ in range(num_inference_steps):
+            latents = self.guidance(latents, prompt_embeds)
+        return latents

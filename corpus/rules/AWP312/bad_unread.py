@@ -10,9 +10,9 @@ lm = AutoModelForCausalLM.from_pretrained("lm").to("cuda").eval()
 
 @torch.inference_mode()
 def predict(input_ids: torch.Tensor) -> torch.Tensor:
-    outputs = encoder(input_ids.to("cuda"), output_hidden_states=True)  # expect: AWP312
-    pooled = encoder(input_ids, return_dict=True, output_hidden_states=True).last_hidden_state  # expect: AWP312
-    first = encoder(  # expect: AWP312
+    outputs = encoder(input_ids.to("cuda"), output_hidden_states=True)  # expect[low]: AWP312
+    pooled = encoder(input_ids, return_dict=True, output_hidden_states=True).last_hidden_state  # expect[low]: AWP312
+    first = encoder(  # expect[low]: AWP312
         input_ids,
         output_hidden_states=True,
     )[0]

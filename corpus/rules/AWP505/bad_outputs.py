@@ -9,7 +9,10 @@ class Embedder:
         self.encoder = encoder
 
     @torch.inference_mode()
-    def predict(self, ids: torch.Tensor) -> torch.Tensor:
-        out = self.encoder(ids, output_attentions=True)  # expect: AWP505
-        pooled = self.encoder(ids, output_attentions=True).pooler_output  # expect: AWP505
-        return out.last_hidden_state[:, 0] + pooled
+    def predict(self, batches: list) -> list:
+        vectors = []
+        for ids in batches:
+            out = self.encoder(ids, output_attentions=True)  # expect: AWP505
+            pooled = self.encoder(ids, output_attentions=True).pooler_output  # expect: AWP505
+            vectors.append(out.last_hidden_state[:, 0] + pooled)
+        return vectors

@@ -1,24 +1,34 @@
-"""A router in float32, a reproducible mode, a test."""
+"""Products in float32 that somebody asked for by name, or by switching autocast off."""
 
 import torch
+import torch.nn.functional as F
 from torch import nn
 
 
-def enable_determinism() -> None:
-    torch.backends.cuda.matmul.allow_tf32 = False  # expect[low]: AWP703
+class Float32Linear(nn.Linear):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return F.linear(x.float(), self.weight.float(), self.bias)  # expect[low]: AWP703
 
 
-class Router(nn.Module):
-    def __init__(self, dim: int, experts: int):
+class Mixer(nn.Module):
+    def __init__(self, dim: int):
         super().__init__()
-        self.weight = nn.Parameter(torch.zeros(experts, dim))
+        self.head = Float32Linear(dim, dim)
+        self.table = nn.Linear(dim, dim)
 
-    def forward(self, hidden_states: torch.Tensor) -> torch.Tensor:
-        router_scores = hidden_states.float() @ self.weight.float().t()
-        return router_scores.softmax(-1)
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        with torch.autocast(device_type="cuda", enabled=False):
+            mixed = torch.matmul(x.float(), self.table.weight.float())  # expect[low]: AWP703
+        return self.head(mixed.to(x.dtype))
 
 
-def test_matmul() -> None:
-    torch.backends.cuda.matmul.allow_tf32 = False
-    x = torch.ones(4, 4, device="cuda")
-    assert torch.equal(x.float() @ x.float(), x * 4)
+class Model(nn.Module):
+    def __init__(self, dim: int, depth: int):
+        super().__init__()
+        self.layers = nn.ModuleList([Mixer(dim) for _ in range(depth)])
+
+    @torch.inference_mode()
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for layer in self.layers:
+            x = layer(x)
+        return x

@@ -1,0 +1,18 @@
+"""Casts and moves of models that only the first call has anything to do for."""
+
+import torch
+from fastapi import FastAPI
+from transformers import AutoModel
+
+app = FastAPI()
+encoder = AutoModel.from_pretrained("encoder")
+quantizer = AutoModel.from_pretrained("quantizer")
+
+
+@app.post("/embed")
+def embed(ids: list[int]) -> list:
+    if any(parameter.device.type != "cuda" for parameter in encoder.parameters()):
+        encoder.to("cuda")  # expect[low]: AWP606
+    quantizer.float()  # expect[low]: AWP606
+    hidden = encoder(torch.tensor([ids], device="cuda")).last_hidden_state
+    return quantizer(hidden.float()).last_hidden_state.tolist()
