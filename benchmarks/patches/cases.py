@@ -337,6 +337,8 @@ MEMORY = (
     Case("AWP601", "uploads", s.UPLOADS, lambda t: [(t(1),)], kinds=SAFE, has="@functools.cache"),
     Case("AWP601", "constants", "AWP601/bad_constants.py", lambda t: [(t(2, 5, 4), t.layers())],
          "\ndef run(x, layers):\n    return Model(layers)(x)\n", SAFE),
+    Case("AWP601", "relative positions", s.RELATIVE, lambda t: [(t(2, 3), t.fixed(16, 4))], kinds=PLAIN,
+         has="torch.arange(k_size, device=rel_pos_resized.device)", lacks="torch.arange(q_size)["),
     Case("AWP602", "chained", "AWP602/bad_chained.py", lambda t: [(t(2, 5, 4),)], """
 def run(x):
     seen = []
@@ -347,6 +349,8 @@ def run(x):
 """, SAFE),
     Case("AWP602", "a decode step", "AWP602/bad_decode_step.py", lambda t: [(t.model(), t.ids(9, 3, 4))],
          "\ndef run(model, ids):\n    return generate(model, ids, 3)\n", ("plain", "strided", "empty")),
+    Case("AWP603", "positions", s.POSITIONS, lambda t: [(t(2, 5, 3), t.ids(9, 2, 1))], kinds=("plain", "empty"),
+         has="cache_length + seq_length, device=inputs_embeds.device)", lacks="expand(3, batch_size, -1).to("),
     Case("AWP603", "pinned", "AWP603/bad_metadata.py", lambda t: [(t.model(), t.ids(9, 3, 4))], """
 def run(model, ids):
     seen = []

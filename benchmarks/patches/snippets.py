@@ -520,3 +520,62 @@ class Repetition:
 def run(ids, scores):
     return Repetition(1.3)(ids, scores)
 """
+
+RELATIVE = """
+import torch
+from torch import nn
+import torch.nn.functional as F
+
+class Layer(nn.Module):
+    def get_rel_pos(self, q_size: int, k_size: int, rel_pos: torch.Tensor) -> torch.Tensor:
+        furthest = int(2 * max(q_size, k_size) - 1)
+        rel_pos_resized = rel_pos.cuda()[:furthest]
+        q_coords = torch.arange(q_size)[:, None] * max(k_size / q_size, 1.0)
+        k_coords = torch.arange(k_size)[None, :] * max(q_size / k_size, 1.0)
+        relative_index = (q_coords - k_coords) + (k_size - 1) * max(q_size / k_size, 1.0)
+        return rel_pos_resized[relative_index.long()]
+
+    def forward(self, hidden_states: torch.Tensor, rel_pos: torch.Tensor):
+        return self.get_rel_pos(5, 3, rel_pos), self.get_rel_pos(2, 7, rel_pos), self.get_rel_pos(4, 4, rel_pos)
+
+class Layers(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList([Layer(), Layer()])
+
+    def forward(self, hidden_states: torch.Tensor, rel_pos: torch.Tensor):
+        return [layer(hidden_states, rel_pos) for layer in self.layers]
+
+def run(x, rel_pos):
+    return Layers()(x, rel_pos)
+"""
+
+POSITIONS = """
+import torch
+from torch import nn
+
+class Layer(nn.Module):
+    def place(self, inputs_embeds: torch.Tensor, rope_deltas: torch.Tensor, attention_mask=None, cache_length: int = 3):
+        batch_size, seq_length, _ = inputs_embeds.shape
+        if attention_mask is not None:
+            position_ids = attention_mask.long().cumsum(-1) - 1
+            position_ids = position_ids.view(1, batch_size, -1).repeat(3, 1, 1).to(inputs_embeds.device)
+        else:
+            position_ids = torch.arange(cache_length, cache_length + seq_length)
+            position_ids = position_ids.view(1, 1, -1).expand(3, batch_size, -1).to(inputs_embeds.device)
+        return position_ids + rope_deltas.to(device=inputs_embeds.device)
+
+    def forward(self, hidden_states: torch.Tensor, rope_deltas: torch.Tensor):
+        return self.place(hidden_states, rope_deltas)
+
+class Layers(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList([Layer(), Layer()])
+
+    def forward(self, hidden_states: torch.Tensor, rope_deltas: torch.Tensor):
+        return [layer(hidden_states, rope_deltas) for layer in self.layers]
+
+def run(x, deltas):
+    return Layers()(x, deltas)
+"""
