@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from awp_lint.detector.config import Settings
-from awp_lint.detector.finding import Finding, Frame, Verdict
+from awp_lint.detector.finding import Confidence, Finding, Frame, Verdict
 from awp_lint.detector.profiling.launch import mark_row
 from awp_lint.detector.profiling.run import digests, plan
 from awp_lint.detector.profiling.session import PlannedMark, Session
@@ -74,7 +74,8 @@ class Dependencies:
             if not files:
                 self._answer(folder, first, {})
                 return
-            self._scan = _Scan(self._context(), files, self.settings)
+            # unsure ones too: here the run tells whether they cost anything
+            self._scan = _Scan(self._context(), files, replace(self.settings, confidence=Confidence.LOW))
         self.seconds = now - self._asked
         if self._scan.done():
             self._take(self._scan, first)
@@ -109,12 +110,7 @@ class Dependencies:
         found, units, fault = scan.result()
         if fault:
             self.notes.append(f"dependencies were not looked at: {fault}")
-        level = self.settings.confidence.order
-        self.findings = [
-            replace(f, origin="dependency")
-            for f in found
-            if f.confidence.order >= level and f.suppressed is None and f.mark is not None
-        ]
+        self.findings = [replace(f, origin="dependency") for f in found if f.suppressed is None and f.mark is not None]
         marks = plan(self.findings, units, first)
         if len(marks) > self.room:
             self.notes.append(f"of {len(marks)} marks in dependencies {self.room} were placed")
@@ -152,10 +148,22 @@ def _led(finding: Finding, led: dict[tuple[str, int, int], tuple[str, int, str]]
     )
 
 
-def shown(findings: Sequence[Finding]) -> list[Finding]:
-    """Those that a report shows: what ran. In a library, what did not run here is nobody's affair."""
+def dependencies_of(paths: Sequence[str], settings: Settings) -> Dependencies:
+    """The parent's part for a scan of these paths."""
+    from awp_lint.detector.project.files import find_files
+
+    own = frozenset(os.path.realpath(file.real) for file in find_files(paths, settings, os.getcwd())[0])
+    return Dependencies(paths, own, settings)
+
+
+def shown(findings: Sequence[Finding], level: Confidence) -> list[Finding]:
+    """Those that a report shows: what ran, and of unsure ones what was confirmed.
+
+    In a library, what did not run here is nobody's affair.
+    """
     silent = (Verdict.NOT_REACHED, Verdict.STATIC_ONLY)
-    return [f for f in findings if f.evidence is not None and f.evidence.verdict not in silent]
+    ran = [(f, f.evidence.verdict) for f in findings if f.evidence is not None and f.evidence.verdict not in silent]
+    return [f for f, verdict in ran if verdict is Verdict.CONFIRMED or f.confidence.order >= level.order]
 
 
 def is_dependency(path: str, roots: Sequence[str] = ()) -> bool:

@@ -45,8 +45,10 @@ def lint(options: argparse.Namespace, settings: Settings, command: Sequence[str]
         return _write_ignores(options, settings, findings, list(result.problems))
     profile: dict[str, Any] | None = None
     exit_code: int | None = None
+    dependencies: list[Finding] = []
     if command is not None or options.attach is not None or options.trace is not None:
-        outcome = _measured(options, command, findings, result)
+        outcome = _measured(options, settings, command, findings, result)
+        dependencies = _dependencies(options, settings, outcome)
         findings = [dataclasses.replace(f, evidence=outcome.evidence.get(f.id)) for f in findings]
         findings += outcome.extra_findings
         profile, exit_code = _with_imports(options, outcome.profile), outcome.exit_code
@@ -91,6 +93,7 @@ def lint(options: argparse.Namespace, settings: Settings, command: Sequence[str]
         ledger.keep(profile, ranked, command)
     if options.fix and proven is None:
         return _fix(options, settings, ranked, problems, result.digests)
+    ranked = rank([*ranked, *dependencies])  # behind the project's own, and never written by --fix
     if options.diff:
         chosen = ranked if proven is None else [f for f in ranked if f.id in proven]
         return _diff(options, chosen, problems, read)
@@ -104,6 +107,7 @@ def lint(options: argparse.Namespace, settings: Settings, command: Sequence[str]
         lines=result.lines,
         seconds=time.monotonic() - started,
         notes=notes,
+        include_dependencies=options.include_deps,
     )
     if options.advise and profile is not None:
         report = dataclasses.replace(report, profile={**profile, "advice": _advice(report)})
@@ -116,7 +120,8 @@ def lint(options: argparse.Namespace, settings: Settings, command: Sequence[str]
             for note in notes:
                 print(f"awp-lint: {note}", file=sys.stderr)
     if options.fix and proven is not None:
-        return _fix(options, settings, ranked, problems, result.digests, proven)
+        own = [finding for finding in ranked if finding.origin == "project"]
+        return _fix(options, settings, own, problems, result.digests, proven)
     if regressed is not None and not any(problem.fatal for problem in problems):
         return EXIT_FINDINGS if regressed else EXIT_CLEAN
     if command is not None and options.propagate_exit and exit_code is not None:
@@ -198,13 +203,22 @@ def _write_ignores(
 
 
 def _measured(
-    options: argparse.Namespace, command: Sequence[str] | None, findings: Sequence[Finding], result: ScanResult
+    options: argparse.Namespace,
+    settings: Settings,
+    command: Sequence[str] | None,
+    findings: Sequence[Finding],
+    result: ScanResult,
 ) -> ProfileOutcome:
     """What a run of the command, of the program that runs already, or a trace of one says of the findings."""
+    run_options = _run_options(options)
+    if options.trace is None:
+        from awp_lint.detector.dependencies import dependencies_of
+
+        run_options["late"] = dependencies_of(options.paths or ["."], settings)
     if command is not None:
         from awp_lint.detector.profiling.run import profile_findings
 
-        return profile_findings(findings, result.units, command, _run_options(options))
+        return profile_findings(findings, result.units, command, run_options)
     if options.trace is not None:
         if not Path(options.trace).is_file():
             raise UsageError(f"{options.trace}: no such trace file")
@@ -213,7 +227,15 @@ def _measured(
         return analyse_trace(options.trace, findings)
     from awp_lint.detector.profiling.attach import profile_running
 
-    return profile_running(findings, result.units, options.attach, _run_options(options))
+    return profile_running(findings, result.units, options.attach, run_options)
+
+
+def _dependencies(options: argparse.Namespace, settings: Settings, outcome: ProfileOutcome) -> list[Finding]:
+    """The findings in libraries that a report shows; without ``--include-deps`` they get no fix."""
+    from awp_lint.detector.dependencies import shown
+
+    found = shown(outcome.dependencies, settings.confidence)
+    return found if options.include_deps else [dataclasses.replace(finding, fix=None) for finding in found]
 
 
 def _with_imports(options: argparse.Namespace, profile: dict[str, Any]) -> dict[str, Any]:

@@ -196,6 +196,11 @@ def build_parser() -> argparse.ArgumentParser:
         metavar="JSON|@FILE",
         help="post this instead of a GET; several, or a file of JSON Lines, take turns",
     )
+    run.add_argument(
+        "--include-deps",
+        action="store_true",
+        help="findings in libraries that run hot count and get diffs (else they are only priced)",
+    )
     run.add_argument("--attach", metavar="PID", help="profile a program that runs: one started by awp-lint --agent CMD")
     run.add_argument(
         "--trace", metavar="FILE", help="evidence made elsewhere instead: Kineto JSON(.gz) or Nsight Systems SQLite"
@@ -328,6 +333,8 @@ def check_combinations(options: argparse.Namespace, command: Sequence[str] | Non
         raise UsageError("--rate and --load-body go with --load-url")
     if options.attach is not None and command is not None:
         raise UsageError("--profile starts a program and --attach profiles one that runs: give one of them")
+    if options.include_deps and command is None and options.attach is None:
+        raise UsageError("--include-deps takes in what runs hot in libraries: give it --profile CMD or --attach")
     if options.trace is not None and (command is not None or options.attach is not None):
         raise UsageError("--trace reads evidence made elsewhere: give it, --profile or --attach")
     if options.verify and command is None:

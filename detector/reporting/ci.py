@@ -22,7 +22,7 @@ def github(report: Report) -> str:
     left = {"warning": _ANNOTATIONS, "notice": _ANNOTATIONS}
     rows = []
     for finding in report.findings:
-        kind = "warning" if verdict_of(finding).counts else "notice"
+        kind = "warning" if report.counts(finding) else "notice"
         if left[kind]:
             left[kind] -= 1
             rows.append(_annotation(finding, kind))
@@ -70,7 +70,7 @@ def gitlab(report: Report) -> str:
                 "description": f"{finding.rule} {_sentence(finding)}",
                 "check_name": finding.rule,
                 "fingerprint": finding.id + suffix,
-                "severity": _SEVERITY[finding.confidence] if verdict_of(finding).counts else "info",
+                "severity": _SEVERITY[finding.confidence] if report.counts(finding) else "info",
                 "location": {"path": finding.path, "lines": {"begin": finding.span.line, "end": finding.span.end_line}},
             }
         )
@@ -79,7 +79,7 @@ def gitlab(report: Report) -> str:
 
 def junit(report: Report) -> str:
     """One suite; a finding that counts is a failure, one that costs nothing here a pass."""
-    failures = sum(verdict_of(f).counts for f in report.findings)
+    failures = report.counted
     rows = [
         '<?xml version="1.0" encoding="UTF-8"?>',
         f'<testsuites><testsuite name="awp-lint" tests="{max(len(report.findings), 1)}" failures="{failures}" '
@@ -88,7 +88,7 @@ def junit(report: Report) -> str:
     for finding in report.findings:
         name = quoteattr(f"{finding.rule} line {finding.span.line} in {finding.function}")
         rows.append(f"<testcase classname={quoteattr(finding.path)} name={name}>")
-        if verdict_of(finding).counts:
+        if report.counts(finding):
             rows.append(f"<failure message={quoteattr(finding.message)}>{escape(_sentence(finding))}</failure>")
         rows.append("</testcase>")
     if not report.findings:

@@ -28,6 +28,7 @@ class Report:
     lines: int = 0
     seconds: float = 0.0
     notes: tuple[str, ...] = ()
+    include_dependencies: bool = False  # whether findings in libraries count
 
     @property
     def by_rule(self) -> dict[str, int]:
@@ -47,7 +48,11 @@ class Report:
     @property
     def counted(self) -> int:
         """Findings that make the exit code 1."""
-        return sum(verdict_of(f).counts for f in self.findings if f.origin == "project")
+        return sum(self.counts(finding) for finding in self.findings)
+
+    def counts(self, finding: Finding) -> bool:
+        """Whether a finding makes the exit code 1."""
+        return verdict_of(finding).counts and (finding.origin == "project" or self.include_dependencies)
 
 
 def verdict_of(finding: Finding) -> Verdict:

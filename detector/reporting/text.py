@@ -43,19 +43,32 @@ def _lines(report: Report, verbose: bool) -> Iterator[Line]:
     if report.profile is not None:
         yield from _profile_lines(report.profile)
     shown: dict[str, int] = {}
+    apart = False
     for finding in report.findings:
+        if finding.origin == "dependency" and not apart:
+            apart = True
+            yield from _apart(report)
         if finding.group is not None:
             shown[finding.group] = shown.get(finding.group, 0) + 1
             if shown[finding.group] > 1:
                 continue
         siblings = [f for f in report.findings if f.group is not None and f.group == finding.group and f is not finding]
-        brief = verdict_of(finding) in _COLLAPSED and not verbose
+        counted = finding.origin == "project" or verdict_of(finding) is Verdict.CONFIRMED
+        brief = (verdict_of(finding) in _COLLAPSED or not counted) and not verbose
         yield from _brief(finding) if brief else _block(finding, siblings)
     told = story(report)
     if told:  # at the end, where a terminal shows it
         yield from told
         yield line()
     yield from _summary(report)
+
+
+def _apart(report: Report) -> Iterator[Line]:
+    count = sum(finding.origin == "dependency" for finding in report.findings)
+    what = f"{count} finding{'s' if count != 1 else ''} in libraries that run hot"
+    how = "they count" if report.include_dependencies else "they count for nothing and get no diff (--include-deps)"
+    yield line((what, "bold"), f": {how}")
+    yield line()
 
 
 def _headline(finding: Finding) -> Line:

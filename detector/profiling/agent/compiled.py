@@ -293,6 +293,8 @@ class Finder:
         """A spec with our loader, or None for the next finder to answer."""
         if name == "torch._dynamo":
             self.backend.dynamo_loads()
+        elif name == "torch" and self.backend.state.plan.waits_for_late():
+            self.backend.state.wake()
         if name.rpartition(".")[2] not in self.names and not self.packages:
             return None
         try:

@@ -61,6 +61,16 @@ class Late:
         self.record.stall("marks in dependencies", perf_counter_ns() - began)
         return True
 
+    def forward_runs(self) -> None:
+        """Where no mark and no callback tells: whether a torch module's call stands on a thread's stack now."""
+        own = get_ident()
+        for thread, frame in sys._current_frames().items():
+            step: Any = frame if thread != own else None
+            while step is not None and self.state.forward is None:
+                if step.f_code.co_name == "_call_impl":
+                    self.state.forward_seen(step.f_code)
+                step = step.f_back
+
     def _hot(self) -> set[str]:
         """Files whose code runs now: those that the back end meets, and those on the threads' stacks."""
         found: set[str] = set()

@@ -75,6 +75,10 @@ class Plan:
         """The run's options, see :mod:`awp_lint.detector.profiling.launch`."""
         return dict(self._load()["options"])
 
+    def waits_for_late(self) -> bool:
+        """Whether marks may come while the program runs."""
+        return bool(self._load()["options"].get("late"))
+
     @property
     def digests(self) -> dict[str, str]:
         """sha256 of each scanned file, by the path in the plan."""

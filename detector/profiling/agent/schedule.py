@@ -181,7 +181,8 @@ class Schedule:
         self._enter("windows")
         limit = self._began + float(self.options.get("duration") or 60.0)
         while self._number < _ROUNDS:
-            if self._number and not self._at and perf_counter() > limit + self._waited:
+            late = self._number == 1 and self.late.since_ns  # their first round
+            if self._number and not self._at and not late and perf_counter() > limit + self._waited:
                 break
             steps = self._round(self._number, limit + self._waited)
             while self._at < len(steps):
@@ -301,8 +302,13 @@ class Schedule:
         fixed = float(setting) if isinstance(setting, (int, float)) else None
         limit = fixed if fixed is not None else 30.0
         warmth = Warmth()
+        looks = self.backend.switches_all and bool(self.options.get("late"))  # nothing calls us when modules run
         while True:
+            if looks and self.state.forward is None:
+                self.late.forward_runs()
             begun = bool(self.pace.units() or self.state.first or self.state.forward)
+            if looks and not begun:
+                began = perf_counter()
             if not self.slices.tracer.warm and not self._primed and torch_module() is not None and begun:
                 self._primed = True
                 self.slices.prime()

@@ -18,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -173,7 +173,7 @@ class _Run:
         self.began = time.monotonic()
         self.out = open(self.folder / "stdout", "wb")  # noqa: SIM115 - the process keeps it
         self.err = open(self.folder / "stderr", "wb")  # noqa: SIM115
-        with open(self.folder / "stdin", "rb") as stdin:
+        with open(self.folder / "stdin", "rb") as stdin, _hangups():
             self.process = subprocess.Popen(
                 command,
                 stdin=stdin,
@@ -199,6 +199,16 @@ class _Run:
     def kill(self) -> None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
+
+
+@contextlib.contextmanager
+def _hangups() -> Iterator[None]:
+    """A program started here can be hung up, also where the tests run under ``nohup``: what is ignored is inherited."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 def read_log(folder: Path) -> dict[int, list[tuple[int, int, int]]]:
