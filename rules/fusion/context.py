@@ -50,11 +50,32 @@ def fused_elsewhere(view: FunctionView, node: ast.AST) -> bool:
 
 
 def class_node(view: FunctionView, file: FileView) -> ast.ClassDef | None:
-    """The class that holds a method."""
+    """The class that holds a method. Of its other methods those without a candidate may have lost their bodies."""
+    return _class_in(file.tree, view)
+
+
+def whole_class(view: FunctionView, file: FileView) -> ast.ClassDef | None:
+    """The class that holds a method, with the bodies of all its methods: what their constructors make tells of it."""
+    return _class_in(whole_tree(file), view)
+
+
+def whole_tree(file: FileView) -> ast.Module:
+    """The tree of all of a file's text: the one that rules walk lacks the functions in which nothing can be found."""
+    known: ast.Module | None = file.memo.get(whole_tree)
+    if known is None:
+        try:
+            known = ast.parse(file.text)
+        except (SyntaxError, ValueError):  # a notebook's cells
+            known = file.tree
+        file.memo[whole_tree] = known
+    return known
+
+
+def _class_in(tree: ast.Module, view: FunctionView) -> ast.ClassDef | None:
     if view.class_name is None:
         return None
     names = view.qualname.split(".")[:-1]
-    body: list[ast.stmt] = file.tree.body
+    body: list[ast.stmt] = tree.body
     found: ast.ClassDef | None = None
     for name in names:
         found = next((s for s in _flat(body) if isinstance(s, ast.ClassDef) and s.name == name), None)
@@ -102,7 +123,7 @@ def compiled_class(view: FunctionView, file: FileView) -> bool:
 
 
 def _compiled_classes(file: FileView) -> frozenset[str]:
-    classes = {s.name: s for s in _flat(file.tree.body) if isinstance(s, ast.ClassDef)}
+    classes = {s.name: s for s in _flat(whole_tree(file).body) if isinstance(s, ast.ClassDef)}
     pending = [name for name, cls in classes.items() if any(_WHOLE in ast.unparse(d) for d in cls.decorator_list)]
     found: set[str] = set()
     while pending:

@@ -7,7 +7,7 @@ import ast
 from awp_lint.detector.semantics.values import Kind
 from awp_lint.detector.semantics.view import FileView, FunctionView
 from awp_lint.rules.common import ancestors, argument, assigned_name, method
-from awp_lint.rules.fusion.context import class_node
+from awp_lint.rules.fusion.context import whole_class
 from awp_lint.rules.memory.factories import is_host_device
 
 _DEPTH = 4
@@ -79,7 +79,7 @@ def _asks_to_pin(call: ast.Call) -> bool:
 
 def _own_attribute(node: ast.Attribute, view: FunctionView, file: FileView) -> bool:
     """Whether the class fills ``self.x`` with what a factory or Python data gives, and never with anything else."""
-    cls = class_node(view, file)
+    cls = whole_class(view, file)
     if cls is None or not (isinstance(node.value, ast.Name) and node.value.id == "self"):
         return False
     name = ast.unparse(node)
