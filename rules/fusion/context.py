@@ -21,6 +21,10 @@ _REPLACED = frozenset({"use_kernel_forward_from_hub", "use_kernelized_func", "su
 #: The decorator by which an engine compiles a model's class with all its parts.
 _WHOLE = "support_torch_compile"
 _LIBRARY = re.compile(r"_?(HAS|HAVE)_\w+|_?(has|have)_\w+|_?is_\w+_available|\w+_AVAILABLE|\w+_available")
+#: Names that ask for another kind of device: the other side is where most run.
+_DEVICES = re.compile(
+    r"(^|_)(npu|xpu|mps|hpu|xla|tpu|mlu|musa|neuron\w*|hip|rocm|cuda|gpu|cpu|device|accelerator)(_|$)"
+)
 _TRACED = re.compile(r"\bis_(compileable|compilable|compiling|dynamo_compiling)\b")
 
 _called: weakref.WeakKeyDictionary[FunctionView, frozenset[str]] = weakref.WeakKeyDictionary()
@@ -164,18 +168,18 @@ def _leaves(branch: ast.If) -> bool:
 def _asks_for_library(test: ast.expr) -> bool:
     called = test.func if isinstance(test, ast.Call) else test
     name = called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
-    return _LIBRARY.fullmatch(name) is not None
+    return _LIBRARY.fullmatch(name) is not None and _DEVICES.search(name.lower()) is None
 
 
 def traced_branch(view: FunctionView, node: ast.AST) -> bool:
     """Whether a branch is there for compilers: ``if cache.is_compileable:``, ``if torch.compiler.is_compiling():``."""
     child = node
     for parent in ancestors(view, node):
-        if isinstance(parent, ast.If) and any(child is statement for statement in parent.body):
-            test = parent.test
-            if _TRACED.search(ast.unparse(test)) and not (
-                isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not)
-            ):
+        if isinstance(parent, ast.If) and child is not parent.test:
+            test, wanted = parent.test, any(child is statement for statement in parent.body)
+            if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+                test, wanted = test.operand, not wanted
+            if wanted and _TRACED.search(ast.unparse(test)):
                 return True
         child = parent
     return False

@@ -7,6 +7,7 @@ import ast
 from awp_lint.detector.semantics.values import Kind
 from awp_lint.detector.semantics.view import FileView, FunctionView
 from awp_lint.rules.common import ancestors, argument, assigned_name, method
+from awp_lint.rules.flow import binding
 from awp_lint.rules.fusion.context import whole_class
 from awp_lint.rules.memory.factories import is_host_device
 
@@ -44,7 +45,9 @@ def pageable(node: ast.expr, view: FunctionView, file: FileView, depth: int = _D
     if isinstance(node, ast.BinOp | ast.UnaryOp | ast.Compare):
         return True
     if isinstance(node, ast.Name):
-        bound = [s.value for s in view.assignments(node.id) if isinstance(s, ast.Assign | ast.AnnAssign) and s.value]
+        last = binding(node, view)
+        values = [getattr(s, "value", None) for s in view.assignments(node.id)] if last is None else [last[0]]
+        bound = [value for value in values if value is not None and not any(part is node for part in ast.walk(value))]
         return depth > 0 and bool(bound) and all(pageable(value, view, file, depth - 1) for value in bound)
     if isinstance(node, ast.Attribute):
         return _own_attribute(node, view, file)

@@ -20,7 +20,7 @@ from awp_lint.rules.common import (
     sureness,
 )
 from awp_lint.rules.fusion.context import place
-from awp_lint.rules.precision.modes import float32_on_purpose
+from awp_lint.rules.precision.modes import wants_float32
 
 _AUTOCAST = frozenset({"torch.autocast", "torch.amp.autocast", "torch.cuda.amp.autocast", "torch.cpu.amp.autocast"})
 _CASTS = frozenset({"to", "float", "half", "bfloat16", "type"})
@@ -55,8 +55,7 @@ class CastInLoop(Rule):
         - One autocast around the whole loop; nested contexts inside it (the cache lives as long as the outermost one);
           `cache_enabled=False` on purpose.
         - `self.weight.to(x.dtype)`: nothing happens where the types agree, so it is shown at low confidence.
-        - Classes and functions that want float32 by their names, and what stands below a disabled autocast: low
-          confidence.
+        - Classes and functions that want float32 by their names (`Float32Linear`): low confidence.
         - Norm layers that keep a small weight in float32 (a vector, not a matrix): low confidence.
         - Training, tests, compiled regions.
         """
@@ -144,7 +143,7 @@ class CastInLoop(Rule):
         if value.device is Device.HOST or value.kind not in (Kind.TENSOR, Kind.UNKNOWN):
             return
         # A vector in float32 is how norms are written; only a matrix is worth a word.
-        wanted = _multiplied(node, view) and not float32_on_purpose(view, node)
+        wanted = _multiplied(node, view) and not wants_float32(view)
         cap = lower(cap, Confidence.MEDIUM if wanted else Confidence.LOW)
         yield Candidate(
             node=node,

@@ -22,11 +22,14 @@ TRAINS = re.compile(
 _FLOAT32 = re.compile(r"(float|fp|f)_?32|full_?precision|upcast|high_?precision", re.IGNORECASE)
 
 
+def wants_float32(view: FunctionView) -> bool:
+    """Whether a class or function is by its name there to compute in float32."""
+    return _FLOAT32.search(view.qualname) is not None
+
+
 def float32_on_purpose(view: FunctionView, node: ast.AST) -> bool:
     """Whether somebody wants float32 here: by the name of the class or function, or below a disabled autocast."""
-    if _FLOAT32.search(view.qualname):
-        return True
-    return any(
+    return wants_float32(view) or any(
         isinstance(parent, ast.With | ast.AsyncWith) and any(_disables(item.context_expr) for item in parent.items)
         for parent in ancestors(view, node)
     )

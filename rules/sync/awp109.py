@@ -140,11 +140,18 @@ class StopCheck(Rule):
 
 def _writes_blocks(loop: ast.For | ast.While, view: FunctionView) -> bool:
     """Whether a pass runs a loop of steps of its own: it then writes a block of tokens, and asks once a block."""
-    inner = (LoopKind.STEPS, LoopKind.TOKENS)
     return any(
-        other is not loop and loop in view.loops(other) and view.loop_kind(other) in inner
+        other is not loop and loop in view.loops(other) and _decodes(other, view)
         for other in view.nodes(ast.For, ast.While)
     )
+
+
+def _decodes(loop: ast.AST, view: FunctionView) -> bool:
+    """Whether a loop makes steps by what it is, or since it stops by itself when the device says so."""
+    assert isinstance(loop, ast.For | ast.While)
+    if view.loop_kind(loop) in (LoopKind.STEPS, LoopKind.TOKENS):
+        return True
+    return next(_stop_checks(loop, view), None) is not None
 
 
 def _stop_checks(loop: ast.For | ast.While, view: FunctionView) -> Iterator[ast.expr]:

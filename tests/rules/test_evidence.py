@@ -84,14 +84,19 @@ def test_the_side_of_a_switch_decides() -> None:
                 traced(q)
             if not cache.is_compileable:
                 untraced(q)
+            if is_torch_npu_available():
+                npu(q)
+            else:
+                elsewhere(q)
             if HAS_TRITON:
                 return q
             behind(q)
         """)
     view = function(file, "attend")
-    calls = ("fast(q)", "slow(q)", "missing(q)", "traced(q)", "untraced(q)", "behind(q)")
-    assert [without_library(view, call(view, code)) for code in calls] == [False, True, True, False, False, True]
-    assert [traced_branch(view, call(view, code)) for code in calls] == [False, False, False, True, False, False]
+    calls = ("fast(q)", "slow(q)", "missing(q)", "elsewhere(q)", "behind(q)")
+    assert [without_library(view, call(view, code)) for code in calls] == [False, True, True, False, True]
+    assert traced_branch(view, call(view, "traced(q)"))
+    assert not traced_branch(view, call(view, "untraced(q)"))
 
 
 @pytest.mark.parametrize(
@@ -109,6 +114,7 @@ def test_the_side_of_a_switch_decides() -> None:
         ("self.pinned[:4]", False),
         ("self.mixed[:4]", False),
         ("device_tensor.cpu()", True),
+        ("moved", True),
         ("device_tensor.to('cpu', non_blocking=True)", False),
     ],
 )
@@ -124,7 +130,9 @@ def test_pageable_memory_wants_evidence(code: str, plain: bool) -> None:
                 self.mixed = other.buffer
 
             def run(self, lengths: list, array, given: torch.Tensor, other, device_tensor: torch.Tensor):
-                return use({code})
+                moved = torch.arange(8) / 8
+                use({code})
+                moved = moved.to("cuda")
         """)
     view = function(file, "Runner.run")
     used = next(node for node in view.nodes(ast.Call) if ast.unparse(node).startswith("use("))

@@ -15,3 +15,20 @@ def generate(model: nn.Module, ids: torch.Tensor, max_new_tokens: int, block: in
         if finished.all():  # expect[low]: AWP109
             break
     return ids
+
+
+@torch.inference_mode()
+def generate_until_settled(model: nn.Module, ids: torch.Tensor, max_new_tokens: int, block: int, most: int, eos: int):
+    for _ in range(0, max_new_tokens, block):
+        canvas = torch.zeros(ids.shape[0], block, dtype=torch.long, device="cuda")
+        for number in reversed(range(1, most + 1)):
+            settled = model(torch.cat([ids, canvas], dim=1), number)[:, -block:].argmax(-1)
+            done = settled == canvas
+            canvas = settled
+            if torch.all(done):  # expect: AWP109
+                break
+        ids = torch.cat([ids, canvas], dim=1)
+        finished = (canvas == eos).any(dim=1)
+        if torch.all(finished):  # expect[low]: AWP109
+            break
+    return ids
