@@ -2,7 +2,8 @@
 
 The agents tell which files run in a unit. Those that nobody asked to be scanned, that lie in neither Python nor torch
 itself and that have to do with torch are scanned in a process of their own, together with the user's code where that is
-small, so that callers are known; what is found is marked in the running program and priced like anything else.
+small, so that callers are known; what is found is marked in the running program and priced like anything else. So are
+statements that a census saw waiting, in whatever file.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from typing import Any
 
 from awp_lint.detector.config import Settings
 from awp_lint.detector.finding import Confidence, Finding, Frame, Verdict
+from awp_lint.detector.profiling import census
 from awp_lint.detector.profiling.launch import mark_row
 from awp_lint.detector.profiling.run import digests, plan
 from awp_lint.detector.profiling.session import PlannedMark, Session
@@ -45,6 +47,7 @@ class Dependencies:
     paths: Sequence[str]
     own: frozenset[str]
     settings: Settings
+    known: Sequence[Finding] = ()  # of the user's code
     room: int = ROOM
     marks: tuple[PlannedMark, ...] = ()
     findings: list[Finding] = field(default_factory=list)
@@ -72,17 +75,19 @@ class Dependencies:
                 return
             files = self._wanted(told)
             if not files:
-                self._answer(folder, first, {})
+                self._take([], [], folder, first)
                 return
             # unsure ones too: here the run tells whether they cost anything
             self._scan = _Scan(self._context(), files, replace(self.settings, confidence=Confidence.LOW))
         self.seconds = now - self._asked
         if self._scan.done():
-            self._take(self._scan, first)
-            self._answer(folder, first, digests(self.marks))
+            found, units, fault = self._scan.result()
+            if fault:
+                self.notes.append(f"dependencies were not looked at: {fault}")
+            self._take(found, units, folder, first)
         elif self.seconds > _SECONDS:
             self.notes.append(f"dependencies were not looked at: their scan took longer than {_SECONDS:g} s")
-            self._answer(folder, first, {})
+            self._take([], [], folder, first)
 
     def close(self) -> None:
         """The program has ended."""
@@ -106,19 +111,17 @@ class Dependencies:
     def _context(self) -> list[str]:
         return list(self.paths) if len(self.own) <= _OWN_FILES else []
 
-    def _take(self, scan: _Scan, first: int) -> None:
-        found, units, fault = scan.result()
-        if fault:
-            self.notes.append(f"dependencies were not looked at: {fault}")
+    def _take(self, found: Sequence[Finding], units: Sequence[Unit], folder: Path, first: int) -> None:
+        """Number the marks of what the scan found and of the waits that nothing explains, and answer."""
         self.findings = [replace(f, origin="dependency") for f in found if f.suppressed is None and f.mark is not None]
+        self.findings += census.unflagged(census.told(folder), [*self.known, *self.findings], self.own)
         marks = plan(self.findings, units, first)
         if len(marks) > self.room:
             self.notes.append(f"of {len(marks)} marks in dependencies {self.room} were placed")
         self.marks = tuple(marks[: self.room])
-
-    def _answer(self, folder: Path, first: int, digests: dict[str, str]) -> None:
         self._answered = True
-        text = json.dumps({"first": first, "digests": digests, "marks": [mark_row(mark) for mark in self.marks]})
+        rows = [mark_row(mark) for mark in self.marks]
+        text = json.dumps({"first": first, "digests": digests(self.marks), "marks": rows})
         temporary = folder / "late.tmp"
         temporary.write_text(text, encoding="utf-8")
         temporary.replace(folder / "late.json")
@@ -148,12 +151,12 @@ def _led(finding: Finding, led: dict[tuple[str, int, int], tuple[str, int, str]]
     )
 
 
-def dependencies_of(paths: Sequence[str], settings: Settings) -> Dependencies:
+def dependencies_of(paths: Sequence[str], settings: Settings, known: Sequence[Finding] = ()) -> Dependencies:
     """The parent's part for a scan of these paths."""
     from awp_lint.detector.project.files import find_files
 
     own = frozenset(os.path.realpath(file.real) for file in find_files(paths, settings, os.getcwd())[0])
-    return Dependencies(paths, own, settings)
+    return Dependencies(paths, own, settings, known)
 
 
 def shown(findings: Sequence[Finding], level: Confidence) -> list[Finding]:

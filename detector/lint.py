@@ -214,7 +214,7 @@ def _measured(
     if options.trace is None:
         from awp_lint.detector.dependencies import dependencies_of
 
-        run_options["late"] = dependencies_of(options.paths or ["."], settings)
+        run_options["late"] = dependencies_of(options.paths or ["."], settings, findings)
     if command is not None:
         from awp_lint.detector.profiling.run import profile_findings
 
@@ -360,7 +360,7 @@ def _exit_code(options: argparse.Namespace, counted: int, problems: Iterable[Pro
 def _run_options(options: argparse.Namespace) -> dict[str, Any]:
     names = (
         "duration", "max_wait", "warmup", "ready_url", "ready_port", "load", "load_url", "rate", "load_body",
-        "verbose", "perfetto",
+        "verbose", "perfetto", "census",
     )  # fmt: skip
     return {name: getattr(options, name) for name in names}
 

@@ -201,6 +201,11 @@ def build_parser() -> argparse.ArgumentParser:
         action="store_true",
         help="findings in libraries that run hot count and get diffs (else they are only priced)",
     )
+    run.add_argument(
+        "--census",
+        action="store_true",
+        help="also have torch name every wait for the device: those that no rule flagged, with their lines (CUDA)",
+    )
     run.add_argument("--attach", metavar="PID", help="profile a program that runs: one started by awp-lint --agent CMD")
     run.add_argument(
         "--trace", metavar="FILE", help="evidence made elsewhere instead: Kineto JSON(.gz) or Nsight Systems SQLite"
@@ -333,8 +338,11 @@ def check_combinations(options: argparse.Namespace, command: Sequence[str] | Non
         raise UsageError("--rate and --load-body go with --load-url")
     if options.attach is not None and command is not None:
         raise UsageError("--profile starts a program and --attach profiles one that runs: give one of them")
-    if options.include_deps and command is None and options.attach is None:
-        raise UsageError("--include-deps takes in what runs hot in libraries: give it --profile CMD or --attach")
+    if command is None and options.attach is None:
+        if options.include_deps:
+            raise UsageError("--include-deps takes in what runs hot in libraries: give it --profile CMD or --attach")
+        if options.census:
+            raise UsageError("--census needs a run: give it --profile CMD or --attach")
     if options.trace is not None and (command is not None or options.attach is not None):
         raise UsageError("--trace reads evidence made elsewhere: give it, --profile or --attach")
     if options.verify and command is None:

@@ -85,6 +85,7 @@ class RunOptions:
     until_done: bool = False  # stop the program once its agents have done their task
     limit: float | None = None  # from its first window; a program that is still up then is stopped
     late: LateMarks | None = None
+    census: bool = False  # a window in which torch names every wait for the device
 
     def care(self, plan: Plan) -> Care:
         """What the run is to be watched for. Raises :class:`UsageError` for addresses and bodies that are none."""
@@ -115,7 +116,7 @@ def write_plan(folder: Path, plan: Plan, options: RunOptions) -> None:
     marks = [mark_row(planned) for planned in plan.marks]
     settings: dict[str, Any] = {"duration": options.duration, "warmup": options.warmup, "whole": options.whole}
     if options.late is not None:
-        settings |= {"late": options.late.room, "roots": list(options.late.roots)}
+        settings |= {"late": options.late.room, "roots": list(options.late.roots), "census": options.census}
     text = json.dumps({"options": settings, "digests": dict(plan.digests), "marks": marks})
     (folder / "plan.json").write_text(text, encoding="utf-8")
     names = sorted({os.path.basename(planned.path) for planned in plan.marks})

@@ -13,7 +13,15 @@ from pathlib import Path
 from typing import Any
 
 from awp_lint.detector.profiling.agent.ring import BREAK
-from awp_lint.detector.profiling.session import MarkRecords, PlannedMark, ProcessSession, Session, Window, WindowKind
+from awp_lint.detector.profiling.session import (
+    MarkRecords,
+    PlannedMark,
+    ProcessSession,
+    Session,
+    Wait,
+    Window,
+    WindowKind,
+)
 
 _RECORD = struct.Struct("=QII")
 
@@ -138,10 +146,20 @@ def read_process(
         thinned=thinned,
         stalls_ms=tuple((str(what), float(ms)) for what, ms in state.get("stalls", ())),
         errors=tuple(state.get("errors", ())),
+        census=read_census(place),
         late=since,
         led={int(mark): (str(p), int(line), str(name)) for mark, (p, line, name) in state.get("led", {}).items()},
         clean_exit=bool(state.get("clean_exit", False)),
     )
+
+
+def read_census(place: Path) -> tuple[Wait, ...] | str | None:
+    """The waits that torch told of, why it told none, or None where it was not asked."""
+    try:
+        found = json.loads((place / "census.json").read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    return str(found["missing"]) if "missing" in found else tuple(Wait(*row) for row in found["waits"])
 
 
 def read_ring(path: Path) -> tuple[list[Event], int]:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from awp_lint.detector.errors import UsageError
 from awp_lint.detector.finding import Evidence, Finding, Mark
 from awp_lint.detector.profiling.launch import LateMarks
+from awp_lint.detector.profiling.modules import module_of
 from awp_lint.detector.profiling.session import PlannedMark, ProcessSession, Session
 
 if TYPE_CHECKING:
@@ -145,17 +146,6 @@ def plan(findings: Sequence[Finding], units: Sequence[UnitLoop], first: int = 0)
     return planned
 
 
-def module_of(path: str) -> str:
-    """The dotted module name that a file has by the packages it lies in."""
-    file = Path(path)
-    parts = [] if file.stem == "__init__" else [file.stem]
-    folder = file.parent
-    while (folder / "__init__.py").is_file() and folder != folder.parent:
-        parts.append(folder.name)
-        folder = folder.parent
-    return ".".join(reversed(parts))
-
-
 def require_numpy() -> None:
     """Raise :class:`UsageError` where NumPy is not installed."""
     try:
@@ -182,15 +172,24 @@ def with_late(
         return analyse(session, findings, telemetry)
     more = late.of(session)
     outcome = analyse(session, [*findings, *more], telemetry)
-    outcome.dependencies = [replace(finding, evidence=outcome.evidence.get(finding.id)) for finding in more]
+    priced = [replace(finding, evidence=_told(finding, outcome.evidence.get(finding.id))) for finding in more]
+    outcome.dependencies = [finding for finding in priced if finding.origin == "dependency"]
+    outcome.extra_findings += [finding for finding in priced if finding.origin == "project"]
     outcome.notes += late.notes
     return outcome
+
+
+def _told(finding: Finding, evidence: Evidence | None) -> Evidence | None:
+    """What a census saw is there, whether or not the run went on for long enough to price it."""
+    from awp_lint.detector.profiling import census, verdicts
+
+    return verdicts.seen_waiting(evidence) if finding.rule == census.RULE else evidence
 
 
 def _analyse(
     session: Session, findings: Sequence[Finding], telemetry: Mapping[str, Any] | None, load: Callable[[str], Trace]
 ) -> ProfileOutcome:
-    from awp_lint.detector.profiling import costs, counts, diagnosis, evidence, extras, units, verdicts
+    from awp_lint.detector.profiling import census, costs, counts, diagnosis, evidence, extras, units, verdicts
 
     started = time.monotonic()
     kind = units.unit_kind(session)
@@ -219,7 +218,10 @@ def _analyse(
     profile["counts"] = counts.counts(busiest[0], kind, load) if busiest is not None else None
     profile["picture"] = _picture(processes, kind, load, findings)
     profile["joint_saving"] = verdicts.joint_saving(findings, judged, measured)
+    profile["census"] = census.profile_object(session.processes, findings)
     extra = extras.extra_findings(processes, findings, kind)
+    if any(isinstance(process.census, tuple) for process in session.processes):
+        extra = [finding for finding in extra if finding.rule != census.RULE]  # it has the lines
     notes = [*_notes(session), *extras.device_notes(telemetry)]
     return ProfileOutcome(judged, profile, extra, notes, session.exit_code)
 

@@ -52,6 +52,20 @@ class Window:
     threads: Mapping[int, int] = field(default_factory=dict)  # native ids → identities (pthread)
 
 
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """A statement that waited for the device in the census, and how often. Columns are 0-based UTF-8 bytes, None where
+    the program's Python does not know them."""
+
+    path: str
+    line: int
+    column: int | None
+    end_line: int | None
+    end_column: int | None
+    function: str
+    times: int
+
+
 @dataclass(slots=True)
 class MarkRecords:
     """Open and close events of marks in one process, in time order within a thread. Parallel lists."""
@@ -93,6 +107,7 @@ class ProcessSession:
     late: tuple[int, int] | None = None  # marks from this number on came while the program ran, at this time (ns)
     led: dict[int, tuple[str, int, str]] = field(default_factory=dict)  # such a mark → path, line, function of the user
     clean_exit: bool = True
+    census: tuple[Wait, ...] | str | None = None  # None: not asked for; a text: why there is none
 
     def recorded(self, mark: int) -> tuple[tuple[int, int], ...] | None:
         """When a mark was recorded, as (start_ns, end_ns); None for always."""

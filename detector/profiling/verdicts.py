@@ -36,6 +36,13 @@ def static_only(reason: str) -> Evidence:
     return Evidence(Verdict.STATIC_ONLY, reason)
 
 
+def seen_waiting(evidence: Evidence | None) -> Evidence:
+    """Of a statement that torch itself saw waiting: where the run could not price it, that is all there is to say."""
+    if evidence is None or evidence.verdict in (Verdict.STATIC_ONLY, Verdict.NOT_REACHED):
+        return Evidence(Verdict.UNATTRIBUTABLE, "the census saw it wait; the run ended before it could be priced")
+    return evidence
+
+
 def judge(finding: Finding, measured: Measured) -> Evidence:
     """The evidence for a finding with a mark."""
     assert finding.mark is not None

@@ -234,6 +234,11 @@ def _profile_lines(profile: Mapping[str, Any]) -> Iterator[Line]:
     yield line(("Profile  ", "bold"), " · ".join(figures) if figures else "nothing could be measured")
     if profile.get("root_cause"):
         yield line(("Cause    ", "bold"), str(profile["root_cause"]))
+    census = profile.get("census")
+    if census is not None:
+        flagged = sum(row["flagged"] for row in census["waits"])
+        told = f"{len(census['waits'])} statements wait for the device, {flagged} of them are covered by findings"
+        yield line(("Census   ", "bold"), census["missing"] or told)
     overhead = profile.get("overhead") or {}
     costs = [
         words.format(overhead[key])

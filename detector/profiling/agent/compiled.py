@@ -131,7 +131,7 @@ class Compiled:
         return set()
 
     def adopt(self, first: int) -> None:
-        """The plan has marks from number ``first`` on in files that hold none yet: put them into what lives."""
+        """The plan has marks from number ``first`` on: put them into what lives."""
         if self.finder is not None:
             self.finder.renew()
         if self.dynamo is not None and dynamo_frames():

@@ -30,7 +30,7 @@ class Exchange:
         self.swapped: list[tuple[FunctionType, CodeType]] = []
 
     def everywhere(self, first: int = 0) -> None:
-        """Exchange the code of all functions in files whose marks have numbers from ``first`` on."""
+        """Exchange the code of all functions in files that hold marks with numbers from ``first`` on."""
         import gc
 
         began = perf_counter_ns()
@@ -40,7 +40,8 @@ class Exchange:
             filename = function.__code__.co_filename
             if filename not in known:
                 marks = self.state.marks_of(filename)
-                known[filename] = marks if isinstance(marks, list) and marks[0].number >= first else False
+                new = isinstance(marks, list) and any(mark.number >= first for mark in marks)
+                known[filename] = marks if new else False
             if known[filename]:
                 found.setdefault(filename, []).append(function)
         for filename, functions in found.items():

@@ -6,6 +6,7 @@
 ``reached.bin``   the first execution of each mark
 ``trace-N.json``  one slice of torch.profiler each
 ``hot.txt``       files whose code runs in a unit, one a line, where dependencies are to be looked at (:mod:`late`)
+``census.json``   statements that wait for the device (:mod:`census`)
 ``ended``         there when the process came to its own end
 """
 

@@ -205,10 +205,12 @@ class Monitor:
         return seen or set()
 
     def adopt(self, first: int) -> None:
-        """The plan has marks from number ``first`` on in files that hold none yet: look at all code once more."""
-        for name, marks in list(self.files.items()):
-            if not marks:
-                del self.files[name]
+        """The plan has marks from number ``first`` on: look at all code once more."""
+        for site in list(self.sites.values()):
+            marks = self.state.marks_of(site.code.co_filename)
+            if isinstance(marks, list) and any(mark.number >= first for mark in marks):
+                self._place(site.code, marks)
+        self.files.clear()
         self.take_running()
         self.monitoring.restart_events()
 
@@ -249,14 +251,17 @@ class Monitor:
         return started
 
     def _found(self, code: CodeType, marks: bool | list[AgentMark]) -> None:
-        if id(code) in self.sites or not isinstance(marks, list):
-            return
+        if id(code) not in self.sites and isinstance(marks, list):
+            self._place(code, marks)
+
+    def _place(self, code: CodeType, marks: list[AgentMark]) -> None:
         last = max((line for _, _, line in code.co_lines() if line is not None), default=0)
         near = [mark for mark in marks if code.co_firstlineno <= mark.line <= last]
         if not near:
             return
         site = Site(code, near)
         if site.marks:
+            self.usual.pop(id(code), None)
             self.sites[id(code)] = site
             self.state.armed.update(site.marks)
             self._arm(site)

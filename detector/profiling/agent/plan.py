@@ -59,9 +59,9 @@ class Plan:
         return self._loaded
 
     def extend(self, marks: list[dict[str, Any]], digests: dict[str, str], first: int) -> None:
-        """More marks, from number ``first`` on, in files that hold none yet."""
+        """More marks, from number ``first`` on."""
         loaded = self._load()
-        by_path = dict(self._by_path)
+        by_path = {path: list(held) for path, held in self._by_path.items()}
         for raw in marks:
             mark = _mark(raw)
             by_path.setdefault(os.path.realpath(mark.path), []).append(mark)

@@ -18,6 +18,7 @@ from time import perf_counter, perf_counter_ns, time_ns
 from typing import Any, Callable
 
 from awp_lint.detector.profiling.agent.budget import BUDGET, Thin, choose, event_ns, share
+from awp_lint.detector.profiling.agent.census import Census
 from awp_lint.detector.profiling.agent.errand import Errand
 from awp_lint.detector.profiling.agent.files import Record
 from awp_lint.detector.profiling.agent.late import Late
@@ -207,8 +208,24 @@ class Schedule:
 
         # The baseline that closes a round opens the next: the nearer two are, the less has the host drifted between.
         if not number:
-            return [plain, marks, trace, trace, self._rest, plain, self._dependencies]
+            return [plain, marks, trace, trace, self._rest, plain, self._census, self._dependencies]
         return [plain, marks, trace, self.slices.aimed, self._rest]
+
+    def _census(self) -> None:
+        """Which statements wait for the device, by torch's own word; those that no mark covers get one (``late``)."""
+        if not self.options.get("census"):
+            return
+        census = Census(self.record, self.state.cwd)
+        missing = census.begin()
+        if missing:
+            census.write(missing)
+            return
+        window = self.open("census")
+        try:
+            self._hold(window, _LONGEST / 2, True)
+        finally:
+            census.end()
+            census.write()
 
     def _dependencies(self) -> None:
         """Behind the first round, so that a program which ends soon has had its windows."""
