@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from awp_lint.detector.finding import Confidence, Event, MarkKind, RootCause
 from awp_lint.detector.semantics.library import lookup
+from awp_lint.detector.semantics.values import Device
 from awp_lint.detector.semantics.view import FileView, FunctionView, LoopKind
 from awp_lint.rules.base import Candidate, Rule
 from awp_lint.rules.common import (
@@ -16,6 +17,7 @@ from awp_lint.rules.common import (
     hot_frequency,
     lower,
     maybe_device,
+    method,
     often,
     reasons,
     served_frequency,
@@ -199,8 +201,14 @@ def _search(loop: ast.For, view: FunctionView, file: FileView) -> Iterator[Candi
 
 def _reads_anyway(loop: ast.For, view: FunctionView) -> bool:
     """Whether a pass reads from the device by itself: one search in front of so many waits is nothing."""
-    calls = (part for part in view.nodes(ast.Call) if loop in view.loops(part))
-    return any(isinstance(call, ast.Call) and device_read(call, view) is not None for call in calls)
+    calls = (part for part in view.nodes(ast.Call) if isinstance(part, ast.Call) and loop in view.loops(part))
+    return any(device_read(call, view) is not None or _takes_item(call, view) for call in calls)
+
+
+def _takes_item(call: ast.Call, view: FunctionView) -> bool:
+    """``sigmas[i].item()`` of something that is not known to live on the host."""
+    found = method(call)
+    return found is not None and found[1] == "item" and not call.args and view.value(found[0]).device is not Device.HOST
 
 
 def _met(condition: str | None, call: ast.Call) -> bool:
