@@ -65,13 +65,22 @@ class Dispatch:
         for rule in rules:
             for kind in rule.nodes:
                 self.kinds.setdefault(kind, []).append(rule)
-        calls = [(rule, rule.asked_about()) for rule in self.kinds.get(ast.Call, [])]
-        self.any_call = [rule for rule, names in calls if names is None]
-        self.calls = {
-            name: [rule for rule, names in calls if names is None or name in names]
-            for name in {name for _, names in calls for name in names or ()}
-        }
+        self._calls = [(rule, _asked_about(rule)) for rule in self.kinds.get(ast.Call, [])]
+        self._by_name: dict[str, list[Rule]] = {}
         self.walked = [kind for kind in self.kinds if kind not in _DEFINITIONS]
+
+    def about_call(self, name: str) -> Sequence[Rule]:
+        """The rules that are asked about a call of something with this last name."""
+        known = self._by_name.get(name)
+        if known is None:
+            known = [rule for rule, names in self._calls if names is None or name in names]
+            self._by_name[name] = known
+        return known
+
+
+@functools.cache
+def _asked_about(rule: Rule) -> frozenset[str] | None:
+    return rule.asked_about()
 
 
 @functools.lru_cache(maxsize=2048)
@@ -141,10 +150,12 @@ def run_rules(
     searched = Confidence.LOW if silenced else confidence  # else a comment on a hidden finding would seem unused
     hits: list[_Hit] = []
     if wanted:
-        everywhere = [rule for rule in wanted if rule.anywhere]
+        served, everywhere = _Asked(wanted), _Asked([rule for rule in wanted if rule.anywhere])
         for view in file.functions():
-            asked = wanted if _may_be_served(view, searched) else () if _is_empty(view) else everywhere
-            chosen = _concerned(asked, view, file, problems)
+            if _is_empty(view):
+                continue
+            asked = served if _may_be_served(view, searched) else everywhere
+            chosen = asked.concerned(view, file, problems)
             if chosen:
                 hits.extend(_walk(view, file, _dispatch(chosen), problems))
     hidden = [hit for hit in hits if hit.candidate.confidence.order < confidence.order]
@@ -179,8 +190,8 @@ def _may_be_served(view: FunctionView, confidence: Confidence) -> bool:
 
 
 def _is_empty(view: FunctionView) -> bool:
-    """Whether a function does nothing, as those whose bodies were left out."""
-    body = getattr(view.node, "body", None)
+    """Whether a definition does nothing, as those whose bodies were left out."""
+    body = view.node.body
     return isinstance(body, list) and len(body) == 1 and isinstance(body[0], ast.Pass)
 
 
@@ -192,16 +203,24 @@ def _inside(loop: ast.AST) -> ast.AST:
     return loop.body[0]
 
 
-def _concerned(rules: Sequence[Rule], view: FunctionView, file: FileView, problems: list[Problem]) -> tuple[Rule, ...]:
-    """The rules that may find something in the definition."""
-    chosen = []
-    for rule in rules:
-        try:
-            if type(rule).concerns is Rule.concerns or rule.concerns(view, file):
-                chosen.append(rule)
-        except Exception as error:  # as in the walk
-            problems.append(_fault(rule, view, getattr(view.node, "lineno", None), error))
-    return tuple(chosen)
+class _Asked:
+    """Rules that are asked about many definitions; those that want to see each one first are kept apart."""
+
+    def __init__(self, rules: Sequence[Rule]) -> None:
+        self._rules = tuple(rules)
+        self._choosy = [rule for rule in rules if type(rule).concerns is not Rule.concerns]
+
+    def concerned(self, view: FunctionView, file: FileView, problems: list[Problem]) -> tuple[Rule, ...]:
+        """The rules that may find something in the definition."""
+        left_out: set[str] = set()
+        for rule in self._choosy:
+            try:
+                if not rule.concerns(view, file):
+                    left_out.add(rule.id)
+            except Exception as error:  # as in the walk
+                left_out.add(rule.id)
+                problems.append(_fault(rule, view, getattr(view.node, "lineno", None), error))
+        return tuple([rule for rule in self._rules if rule.id not in left_out]) if left_out else self._rules
 
 
 def _walk(view: FunctionView, file: FileView, dispatch: Dispatch, problems: list[Problem]) -> Iterator[_Hit]:
@@ -212,7 +231,7 @@ def _walk(view: FunctionView, file: FileView, dispatch: Dispatch, problems: list
         if isinstance(node, ast.Call):
             func = node.func
             name = func.attr if func.__class__ is ast.Attribute else getattr(func, "id", "")
-            asked = dispatch.calls.get(others.get(name, name), dispatch.any_call)
+            asked = dispatch.about_call(others.get(name, name))
         else:
             asked = dispatch.kinds.get(node.__class__, ())
         for rule in asked:

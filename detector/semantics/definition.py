@@ -65,18 +65,19 @@ class Definition:
                 parents[node.value] = node  # type: ignore[attr-defined]
                 stack.append(node.value)  # type: ignore[attr-defined]
                 continue
-            if kind in _FUNCTIONS:
+            if kind is ast.Call:
+                children = [node.func, *node.args, *node.keywords]  # type: ignore[attr-defined]
+            elif kind in _FUNCTIONS:
                 assert isinstance(node, _FUNCTIONS)
                 inner.append(node)
                 children = _outer_children(node)
-            elif kind is ast.Call:
-                children = [node.func, *node.args, *node.keywords]  # type: ignore[attr-defined]
             else:
                 children = child_nodes(node)
             if children:
                 for child in children:
                     parents[child] = node
-                stack += children[::-1]
+                children.reverse()
+                stack += children
         return parents, by_type, inner
 
     @property
@@ -232,7 +233,7 @@ class Definition:
         elif isinstance(loop, ast.While):
             roots = [loop.test, *loop.body]
         for root in roots:
-            for node in ast.walk(root):
+            for node in descendants(root):
                 _collect_writes(node, found)
         return frozenset(found)
 
@@ -293,6 +294,19 @@ def child_nodes(node: ast.AST) -> list[ast.AST]:
         elif isinstance(value, ast.AST):
             found.append(value)
     return found
+
+
+def descendants(node: ast.AST) -> Iterator[ast.AST]:
+    """The node and all nodes below but contexts and operators, in no order: ``ast.walk`` at a third of its cost."""
+    pending = [node]
+    while pending:
+        part = pending.pop()
+        yield part
+        kind = part.__class__
+        if kind is ast.Attribute:
+            pending.append(part.value)  # type: ignore[attr-defined]
+        elif kind is not ast.Name and kind is not ast.Constant:
+            pending += child_nodes(part)
 
 
 _LEAF = frozenset(

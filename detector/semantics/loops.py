@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
-from awp_lint.detector.semantics.definition import LoopNode, child_nodes
+from awp_lint.detector.semantics.definition import LoopNode, child_nodes, descendants
 from awp_lint.detector.semantics.view import Level, LoopKind
 
 #: What one iteration of a loop multiplies a frequency with; None: nothing that matters.
@@ -227,7 +227,7 @@ def _called(call: ast.Call) -> str:
 
 
 def _target_words(target: ast.expr) -> Iterator[str]:
-    for node in ast.walk(target):
+    for node in descendants(target):
         if isinstance(node, ast.Name):
             yield node.id.lower()
 
@@ -279,7 +279,7 @@ _TAKES = re.compile(r"_*(collect|get|recv|receive|next|poll|take|wait|fetch|pop|
 def _while_kind(loop: ast.While) -> LoopKind:
     words = [
         (node.id if isinstance(node, ast.Name) else node.attr).lower()
-        for node in ast.walk(loop.test)
+        for node in descendants(loop.test)
         if isinstance(node, (ast.Name, ast.Attribute))
     ]
     for kind, pattern in _WHILE:

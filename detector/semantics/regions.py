@@ -10,7 +10,7 @@ import ast
 import re
 from collections.abc import Callable, Iterable
 
-from awp_lint.detector.semantics.definition import Definition
+from awp_lint.detector.semantics.definition import Definition, descendants
 from awp_lint.detector.semantics.view import Region
 
 #: Dotted names of decorators and context managers, to the region they open.
@@ -503,7 +503,7 @@ def near_clock(statement: ast.stmt, block: list[ast.stmt]) -> bool:
     for other in block[max(0, index - 2) : index + 3]:
         if other is statement or hasattr(other, "body"):
             continue
-        for node in ast.walk(other):
+        for node in descendants(other):
             if isinstance(node, ast.Call) and isinstance(node.func, (ast.Attribute, ast.Name)) and _is_clock(node):
                 return True
     return False

@@ -104,10 +104,17 @@ class TrainingMode(Rule):
             return model(x.to("cuda"))
         """
 
+    def concerns(self, view: FunctionView, file: FileView) -> bool:
+        known: bool | None = file.memo.get(TrainingMode)
+        if known is None:
+            spoken = _EVAL.search(file.text) or _TRAIN.search(file.text) or TRAINS.search(file.text)
+            known = file.memo[TrainingMode] = spoken is None
+        return known
+
     def candidates(self, node: ast.AST, view: FunctionView, file: FileView) -> Iterator[Candidate]:
         assert isinstance(node, ast.Call)
         model = _model(node, view)
-        if model is None or _EVAL.search(file.text) or _TRAIN.search(file.text) or TRAINS.search(file.text):
+        if model is None:
             return
         if view.regions(node) & (Region.TEST | Region.TRAINING | Region.TIMED | Region.EXPORT):
             return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from awp_lint.detector.semantics.definition import descendants
 from awp_lint.detector.semantics.interpret import objects, tensors
 from awp_lint.detector.semantics.interpret.conventions import is_host_name
 from awp_lint.detector.semantics.interpret.machine import (
@@ -167,7 +168,7 @@ def _ifexp(m: Machine, node: ast.IfExp) -> Value:
 
 def _availability(test: ast.expr) -> bool:
     """Whether a condition asks if there is an accelerator."""
-    for part in ast.walk(test):
+    for part in descendants(test):
         if isinstance(part, ast.Attribute) and part.attr in ("is_available", "device_count"):
             return True
         if isinstance(part, ast.Name) and ("cuda" in part.id or "gpu" in part.id):

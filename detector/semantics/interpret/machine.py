@@ -175,11 +175,6 @@ class Machine(Context):
                 value.kind, value.device, value.dtype, value.rank, value.element, value.items, value.cls,
                 value.constant, False, value.certainty, value.reasons,
             )  # fmt: skip
-        if value.fresh:
-            value = make(
-                value.kind, value.device, value.dtype, value.rank, value.element, value.items, value.cls,
-                value.constant, False, value.certainty, value.reasons,
-            )  # fmt: skip
         self.env[name] = value
         known = self.bound.get(name)
         if known is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from awp_lint.detector.semantics.definition import descendants
 from awp_lint.detector.semantics.interpret.annotations import annotated
 from awp_lint.detector.semantics.interpret.classes import instance
 from awp_lint.detector.semantics.interpret.conventions import (
@@ -29,7 +30,7 @@ _OTHERS = frozenset(
 def _words(annotation: ast.expr) -> set[str]:
     return {
         node.id if isinstance(node, ast.Name) else node.attr
-        for node in ast.walk(annotation)
+        for node in descendants(annotation)
         if isinstance(node, (ast.Name, ast.Attribute))
     }
 

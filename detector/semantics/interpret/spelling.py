@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 
+from awp_lint.detector.semantics.definition import child_nodes
+
 
 def spell(node: ast.expr) -> str:
     """A dotted chain as written; what is not a name is written out when it is short, else ``…``."""
@@ -20,10 +22,23 @@ _SMALL = 12  # nodes of one that is worth writing out
 
 
 def _short(node: ast.expr) -> str:
-    for count, _ in enumerate(ast.walk(node)):
-        if count > _SMALL:
-            return "…"
+    if _is_large(node):
+        return "…"
     text = ast.unparse(node)
     if len(text) > _SHORT:
         return "…"
     return text if isinstance(node, ast.Call | ast.Subscript) else f"({text})"
+
+
+def _is_large(node: ast.AST) -> bool:
+    """Whether an expression has more than a few nodes, contexts and operators among them."""
+    pending, count = [node], 0
+    while pending:
+        part = pending.pop()
+        count += 1 + ("ctx" in part._fields or "op" in part._fields)
+        if isinstance(part, ast.Compare):
+            count += len(part.ops)
+        if count > _SMALL + 1:
+            return True
+        pending += child_nodes(part)
+    return False
