@@ -94,6 +94,7 @@ class Result:
     joint: dict[str, Any] | None = None
     launches: int = 0
     reasons: tuple[str, ...] = ()
+    touched: tuple[str, ...] = ()  # files of the copy that are not as they were
 
     @property
     def speedup(self) -> float | None:
@@ -102,7 +103,9 @@ class Result:
         return None if saving is None or saving >= 100 else 1 / (1 - saving / 100)
 
 
-def read_report(app: str, report: dict[str, Any], score: apps.Score, seconds: float) -> Result:
+def read_report(
+    app: str, report: dict[str, Any], score: apps.Score, seconds: float, touched: tuple[str, ...] = ()
+) -> Result:
     """The figures of a JSON report."""
     profile = report["profile"] or {}
     proof = profile.get("verification") or {}
@@ -119,6 +122,7 @@ def read_report(app: str, report: dict[str, Any], score: apps.Score, seconds: fl
         joint=proof.get("joint"),
         launches=proof.get("launches", 0),
         reasons=tuple(profile.get("reasons") or ()),
+        touched=touched,
     )
 
 
@@ -152,6 +156,7 @@ def run(app: Path, size: str, budget: float, requests: int | None) -> Result:
             *("--format", "json", "--output", str(report), "--verify", "--budget", f"{budget:g}"),
             *("--profile", sys.executable, "main.py", "--size", size, "--requests", work),
         ]
+        before = _texts(copy)
         began = time.monotonic()
         done = subprocess.run(command, cwd=copy, capture_output=True, text=True, stdin=subprocess.DEVNULL)
         seconds = time.monotonic() - began
@@ -160,7 +165,15 @@ def run(app: Path, size: str, budget: float, requests: int | None) -> Result:
         found = json.loads(report.read_text(encoding="utf-8"))
         absolute = [{**finding, "path": str(copy / finding["path"])} for finding in found["findings"]]
         score = apps.score(absolute, apps.load(copy), apps.known_rules())
-        return read_report(app.name, found, score, seconds)
+        after = _texts(copy)
+        touched = tuple(sorted(n for n in before.keys() | after.keys() if before.get(n) != after.get(n)))
+        return read_report(app.name, found, score, seconds, touched)
+
+
+def _texts(folder: Path) -> dict[str, bytes]:
+    """All files of a program, but for Python's caches."""
+    files = (path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 
 
 # tables --------------------------------------------------------------------------------------------------------------
@@ -206,6 +219,7 @@ def patches(result: Result) -> str:
     lines = [f"{result.app}:", table(rows)] if result.patches else [f"{result.app}: no patch was tried"]
     lines += [f"  {patch.rule} {patch.place}: {patch.equality}" for patch in result.patches if patch.equality]
     lines += [f"  profile: {reason}" for reason in result.reasons]
+    lines.append(f"  files of the program that were changed: {', '.join(result.touched) or 'none'}")
     return "\n".join(lines)
 
 

@@ -18,6 +18,7 @@ _ARMS = ("A", "A2", "B")
 _BUILDS = 5  # of all instances: with three, an interval is half as wide again
 _LEAST = 3.0  # s of measuring in one of them
 _START = 10.0  # s until a launch measures, about
+_FIRST = 0.25  # of the time for whole processes, for the first
 _HANGS = 2.0  # times what the original takes, after which a version that goes on does not end
 
 
@@ -122,7 +123,9 @@ class Apart:
             got: dict[str, Sequence[float]] = {}
             began = time.monotonic()
             for arm in arms:
-                launched = self.launch(whole(trial, each, self._next_seed(), arm[0]))
+                # The first launch shows whether the program comes to its own end in time, as far as can be afforded.
+                room = each if got or number else max(each, _FIRST * share)
+                launched = self.launch(whole(trial, room, self._next_seed(), arm[0]))
                 failed = failure(launched)
                 if failed and arm == "B":
                     equality.verdict, equality.text = Verdict.DOES_NOT_RUN, failed
@@ -144,7 +147,7 @@ class Apart:
                 alone = (launched.seconds * 1e9,) if launched.ended else ()
                 got[arm] = max(launched.units, key=len, default=()) or alone
                 if not got[arm]:
-                    reason = reason or f"no unit was seen in {each:.0f} s"
+                    reason = reason or f"no unit was seen in {room:.0f} s"
                 if reason or equality.verdict or self.interrupted():
                     break
             took = time.monotonic() - began

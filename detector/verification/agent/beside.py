@@ -30,7 +30,14 @@ class Beside:
         self.programs = Programs(task.order, [path for path, file in self.patch.files.items()], self._load)
         calls = frozenset(mark.number for mark in marks if mark.kind == "function")
         self.lockstep = Lockstep(
-            self.programs, pace.kinds(), calls, self._witness, device, self.patch.seconds, task.seed
+            self.programs,
+            pace.kinds(),
+            calls,
+            self._witness,
+            device,
+            self.patch.seconds,
+            self.patch.compare,
+            task.seed,
         )
         self.programs.left = self.lockstep.left
 
@@ -61,8 +68,7 @@ class Beside:
         """Whether nothing more is to be learnt: measured and compared, or all programs have ended."""
         if not self.programs.ready or all(seat.ended for seat in self.programs.seats):
             return True
-        steps = self.lockstep
-        return steps.over and (bool(steps.misfit) or any(e["compared"] or e["found"] for e in steps.equality))
+        return self.lockstep.settled
 
     def result(self) -> dict[str, Any]:
         """What is known so far, ready for JSON."""

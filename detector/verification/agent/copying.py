@@ -133,6 +133,8 @@ class Copier:
             return self._keep(value, RLock())
         if kind.__name__ == "SimpleQueue" or kind.__module__ == "queue":
             return self._keep(value, Puts())
+        if kind.__name__ == "ufunc" and kind.__module__ == "numpy":
+            return value
         if kind.__name__ == "ndarray" and kind.__module__ == "numpy":
             return self._keep(value, value.copy())
         if isinstance(value, (types.GeneratorType, types.CoroutineType, types.AsyncGeneratorType, types.FrameType)):
