@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Protocol
 
 from awp_lint.detector.finding import Frame
-from awp_lint.detector.semantics.facts import GUARD_REFERENCE, FileFacts, FunctionFact
+from awp_lint.detector.semantics.facts import GUARD_REFERENCE, BranchFact, FileFacts, FunctionFact
 from awp_lint.detector.semantics.frequency import call_line
 from awp_lint.detector.semantics.linked import Entry, Place
 from awp_lint.detector.semantics.outside import Outside
@@ -37,6 +37,10 @@ class ProjectView(Outside, Protocol):
 
     def entered(self, qualname: str, line: int) -> Entered:
         """How often the file's function is entered whose first line (decorators included) this is."""
+
+    def parts(self, qualname: str, line: int) -> tuple[tuple[BranchFact, Frequency | None], ...]:
+        """The branches of the file's function that not every call makes run, with how often it is entered by those
+        that do; None where no call does."""
 
     def reached(self, qualname: str, line: int, call: tuple[int, int]) -> tuple[str, ...]:
         """Dotted names of the project's functions that the call at (line, UTF-8 column) in that function may run."""
@@ -96,13 +100,26 @@ class Asking:
         known = self._entered.get(number)
         if known is None:
             entry = self._entry(number)
-            chain = [Frame(library, 0, function) for library, function in entry.origin]
-            for place in entry.places:
-                function = self._named(place)
-                chain.append(Frame(place.path, call_line(function, place.call), function.qualname))
-            frequency = Frequency(entry.path, entry.certainty, tuple(chain))
-            known = self._entered[number] = Entered(frequency, entry.cold, entry.heats)
+            known = self._entered[number] = Entered(self._explained(entry), entry.cold, entry.heats)
         return known
+
+    def _explained(self, entry: Entry) -> Frequency:
+        chain = [Frame(library, 0, function) for library, function in entry.origin]
+        for place in entry.places:
+            function = self._named(place)
+            chain.append(Frame(place.path, call_line(function, place.call), function.qualname))
+        return Frequency(entry.path, entry.certainty, tuple(chain))
+
+    def parts(self, qualname: str, line: int) -> tuple[tuple[BranchFact, Frequency | None], ...]:
+        number = self._numbers.get((qualname, line))
+        if number is None or not self._facts.functions[number].branches:
+            return ()
+        found = {
+            (parameter, state): None if entry is None else self._explained(entry)
+            for parameter, state, entry in self._ask(("parts", number))
+        }
+        branches = self._facts.functions[number].branches if found else ()
+        return tuple((branch, found[branch[:2]]) for branch in branches if branch[:2] in found)
 
     def _entry(self, number: int) -> Entry:
         entry: Entry = self._ask(("entry", number))
@@ -141,7 +158,7 @@ def from_project(project: Any, path: str, answers: Answers | None = None) -> Cal
             return known[question]
         except KeyError:
             name, *arguments = question
-            if name in ("entry", "reached"):
+            if name in ("entry", "parts", "reached"):
                 arguments = [path, *arguments]
             answer = known[question] = getattr(project, name)(*arguments)
             return answer

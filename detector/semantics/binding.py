@@ -27,6 +27,7 @@ class Binding(Referring):
             if known is not None and known != ref and known != UNKNOWN and ref != UNKNOWN:
                 ref = self.either(known, ref)
             f.env[target.id] = ref
+            f.store(target.id, target.lineno)
             if not f.index:
                 self.names[target.id] = None
         elif isinstance(target, ast.Attribute):
@@ -129,6 +130,7 @@ class Binding(Referring):
         item = UNKNOWN if container == UNKNOWN else self.intern(("[]", container))
         if isinstance(target, ast.Name):
             f.env[target.id] = item
+            f.store(target.id, target.lineno)
             if not f.index:
                 self.names[target.id] = None
         else:

@@ -7,33 +7,26 @@ lists, since :mod:`.frequency` walks hundreds of thousands of them with its own 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
 from awp_lint.detector.semantics.duck import COMMON_METHODS, DUCK_TYPES, DuckType, ducks
+from awp_lint.detector.semantics.edges import Edge
 from awp_lint.detector.semantics.facts import GUARD_REFERENCE, UNKNOWN, CallFact, Ref
+from awp_lint.detector.semantics.gating import Gates, Unresolved
 from awp_lint.detector.semantics.index import Entity, Index
 from awp_lint.detector.semantics.resolve import INSTANCES, Resolver, Thing
 
 MODULE_BASES = frozenset(("torch.nn.Module", "torch.nn.modules.module.Module", "torch.jit.ScriptModule"))
 _MANY = 8  # derived classes
 
+_HOST_CLASS = re.compile(r"C[Pp][Uu](?![a-z])")
 _LIBRARY_MODULES = ("transformers.", "diffusers.", "lightning.", "pytorch_lightning.", "timm.")
 
 
-class Edge(NamedTuple):
-    """A call. ``call`` is its number among the function's calls, or -1 - n for property n that is read; 0 in dispatch
-    nodes. ``assumed``: told by names and conventions only."""
-
-    target: int
-    call: int
-    loops: tuple[str, ...]
-    guard: int
-    assumed: bool
-
-
 class CallGraph:
-    """``edges[node]`` are the calls that a node makes; nodes from ``len(index.functions)`` on are dispatch nodes."""
+    """``edges[node]`` are the calls that a node makes; nodes from ``len(index.functions)`` on are dispatch nodes and,
+    after them, parts of functions. ``real[node]`` is the function that a node is (a part of), -1 for dispatch nodes."""
 
     def __init__(self, index: Index) -> None:
         self.index = index
@@ -41,6 +34,7 @@ class CallGraph:
         self.edges: list[list[Edge]] = [[] for _ in index.functions]
         self.targets: dict[tuple[int, int], tuple[int, ...]] = {}  # (gid, number of the call) → nodes
         self._dispatch: dict[tuple[int, str], int] = {}
+        self._unresolved = Unresolved()
         self._ducks: dict[tuple[int, str, int], int | None] = {}
         self._is_module = [self._module(cid) for cid in range(len(index.classes))]
         self._families = self._method_families()
@@ -53,6 +47,11 @@ class CallGraph:
             for number, call in enumerate(function.calls):
                 self._call(gid, number, call)
             self._properties(gid)
+        self.real = [*range(len(index.functions)), *[-1] * (len(self.edges) - len(index.functions))]
+        self.gates = Gates(index.functions, index.function_file, self.edges, self._unresolved)
+        self.gates.build()
+        for part in self.gates.nodes:
+            self.real.append(part[0])
 
     def _module(self, cid: int) -> bool:
         names = self.index.base_names(cid)
@@ -100,6 +99,7 @@ class CallGraph:
                 nodes = self._by_name(gid, callee)
                 assumed = True
         if not nodes:
+            self._unresolved.note(self.index.function_file[gid], call, _last_name(callee))
             return
         self._link(gid, nodes, number, call.loops, call.guard, assumed)
         if not call.guard & GUARD_REFERENCE:
@@ -177,6 +177,11 @@ class CallGraph:
         there only the base's own method counts. ``self`` of a base class really is all of them.
         """
         index = self.index
+        if kind == "exact" and index.children[cid] and index.own_method(cid, name) is not None:
+            below = index.below(cid)
+            chosen = set(below).intersection(self._definers.get(name, ()))
+            if self._left_to_host(cid, below, chosen):
+                kind = "instance"  # declared as its base, which is none of those that run
         derived_count = len(index.below(cid)) if kind != "exact" else 0
         if derived_count == 0 or (kind == "instance" and derived_count > _MANY):
             method = index.method(cid, name)
@@ -206,10 +211,22 @@ class CallGraph:
             definers = self._definers.get(name, ())
             chosen = set(below).intersection(definers)
             methods = [(derived, index.own_method(derived, name)) for derived in sorted(chosen)]
+            if own is not None and self._left_to_host(cid, below, chosen):
+                del found[own]
         for derived, method in methods:
             if method is not None and (not modules or self._is_module[derived]):
                 found[method] = None
         return found
+
+    def _left_to_host(self, cid: int, below: Sequence[int], definers: set[int]) -> bool:
+        """Whether all derived classes but those for the host define a method themselves in place of the base's."""
+        index = self.index
+        if not definers or not any(_HOST_CLASS.search(index.classes[c].qualname) for c in below):
+            return False
+        inheriting = [
+            c for c in below if not index.children[c] and definers.isdisjoint(index.mro(c)[: index.mro(c).index(cid)])
+        ]
+        return bool(inheriting) and all(_HOST_CLASS.search(index.classes[c].qualname) for c in inheriting)
 
     def _new_dispatch(self, targets: Iterable[int]) -> int:
         node = len(self.edges)
@@ -227,13 +244,15 @@ class CallGraph:
         count = len(self.index.functions)
         found: dict[int, set[int]] = {}
         above: dict[int, set[int]] = {}
-        for gid in range(count):
-            file = self.index.function_file[gid]
-            for edge in self.edges[gid]:
-                (found if edge.target < count else above).setdefault(edge.target, set()).add(file)
-        for node in sorted(above):  # dispatch nodes lead to functions only
-            for edge in self.edges[node]:
-                found.setdefault(edge.target, set()).update(above[node])
+        for node, gid in enumerate(self.real):
+            if gid >= 0:
+                file = self.index.function_file[gid]
+                for edge in self.edges[node]:
+                    (found if edge.target < count else above).setdefault(edge.target, set()).add(file)
+        for node in sorted(above):
+            if self.real[node] < 0:  # dispatch nodes lead to functions only; whoever calls a part calls the function
+                for edge in self.edges[node]:
+                    found.setdefault(edge.target, set()).update(above[node])
         return found
 
     # by name -------------------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from awp_lint.detector.semantics import conditions
 from awp_lint.detector.semantics.binding import Binding
 from awp_lint.detector.semantics.drafts import FunctionDraft
 from awp_lint.detector.semantics.facts import GUARD_REFERENCE, GUARD_START, SELF, UNKNOWN, CallFact
@@ -35,7 +36,7 @@ class Calling(Binding):
                 if callee == UNKNOWN:  # what a library defines is no method of the project, whatever its name
                     method = "" if self.of_library(func.value, f) else attribute  # type: ignore[attr-defined]
                     callee = self.intern((".", UNKNOWN, method))
-                f.calls.append(CallFact(node.lineno, node.col_offset, callee, loops, guard))
+                f.add(CallFact(node.lineno, node.col_offset, callee, loops, guard, self.passed(node, f)))
         name = attribute or (func.id if type(func) is ast.Name else "")
         if name in _ASKERS:
             return
@@ -44,6 +45,28 @@ class Calling(Binding):
             self.reference(arg, f, loops, guard | start)
         for keyword in node.keywords:
             self.reference(keyword.value, f, loops, guard | start)
+
+    def passed(self, node: ast.Call, f: FunctionDraft) -> tuple[str, ...]:
+        """The codes of what a call passes."""
+        if not node.args and not node.keywords:
+            return ()
+        found = [self.code(arg, f) for arg in node.args]
+        for keyword in node.keywords:
+            found.append("**" if keyword.arg is None else f"{keyword.arg}={self.code(keyword.value, f)}")
+        codes = tuple(found)
+        return self.interned.setdefault(codes, codes)  # type: ignore[return-value]
+
+    @staticmethod
+    def code(arg: ast.expr, f: FunctionDraft) -> str:
+        kind = type(arg)
+        if kind is ast.Name:
+            name: str = arg.id  # type: ignore[attr-defined]
+            if name not in f.parameters or name in f.stored:
+                return ""
+            return f"~{name}" if name in f.replaced else f"={name}"
+        if kind is ast.Starred:
+            return "*"
+        return "" if kind is ast.Attribute or kind is ast.Call else conditions.code_of(arg)
 
     def reference(self, arg: ast.expr, f: FunctionDraft, loops: tuple[str, ...], guard: int) -> None:
         """A function handed on as an argument may be called there."""
@@ -68,7 +91,7 @@ class Calling(Binding):
         else:
             return
         if ref != UNKNOWN:
-            f.calls.append(CallFact(arg.lineno, arg.col_offset, ref, loops, guard | GUARD_REFERENCE))
+            f.add(CallFact(arg.lineno, arg.col_offset, ref, loops, guard | GUARD_REFERENCE))
 
     def registered(self, node: ast.Call, f: FunctionDraft) -> None:
         """``self.register_modules(unet=unet)``, ``self.add_module("x", X())`` set attributes."""

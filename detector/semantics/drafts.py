@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from awp_lint.detector.semantics.facts import CallFact, LoopFact, Ref
+import sys
+
+from awp_lint.detector.semantics.facts import BranchFact, CallFact, LoopFact, Ref
 from awp_lint.detector.semantics.view import Region
 
 
@@ -10,8 +12,9 @@ class FunctionDraft:
     """A function under construction. ``env`` says what its local names refer to at the moment."""
 
     __slots__ = (
-        "annotations", "awp", "binding", "body", "calls", "cls", "decorators", "env", "header", "index", "kind", "line",
-        "loops", "outer", "parameters", "properties", "qualname", "region", "returns", "routes", "scope", "writes",
+        "annotations", "awp", "binding", "body", "branches", "calls", "cls", "decorators", "defaults", "env", "guarded",
+        "header", "index", "kind", "line", "loop_end", "loops", "outer", "parameters", "properties", "qualname",
+        "region", "replaced", "returns", "routes", "scope", "stored", "unsure", "when", "writes",
     )  # fmt: skip
 
     def __init__(self, index: int, qualname: str, outer: FunctionDraft | None, cls: int) -> None:
@@ -37,6 +40,39 @@ class FunctionDraft:
         self.awp = ""
         self.env: dict[str, Ref] = {}
         self.scope = qualname + "." if index else ""
+        self.defaults: list[tuple[str, str]] = []
+        self.branches: list[tuple[BranchFact, int]] = []  # with the last line of the loops around the test, 0
+        self.when: tuple[int, ...] = ()  # the branches that the walk is in, by their numbers
+        self.loop_end = 0  # last line of the outermost loop that the walk is in
+        self.stored: dict[str, int] = {}  # parameter → first line that binds it anew
+        self.replaced: dict[str, int] = {}  # the same, but what only replaces a value that is not None
+        self.guarded: list[tuple[int, tuple[int, ...]]] = []  # calls by their numbers, with the branches they stand in
+        self.unsure: list[tuple[int, int]] = []  # calls in loops by their numbers, with the last line of those loops
+
+    def add(self, call: CallFact) -> None:
+        """Note a call where the walk is."""
+        if self.when:
+            self.guarded.append((len(self.calls), self.when))
+        if self.loop_end and any("=" in code or "~" in code for code in call.passed):
+            self.unsure.append((len(self.calls), self.loop_end))
+        self.calls.append(call)
+
+    def store(self, name: str, line: int) -> None:
+        """Note that a statement binds a parameter anew."""
+        if name not in self.parameters:
+            return
+        kept = any(b.parameter == name and b.state in ("given", "true") for b in self.holding())
+        (self.replaced if kept else self.stored).setdefault(name, line)
+
+    def holding(self) -> list[BranchFact]:
+        """The branches that the walk is in."""
+        return [self.branches[number][0] for number in self.when]
+
+    def decides(self, name: str, state: str, line: int = sys.maxsize) -> bool:
+        """Whether the parameter still is what the call passed, as far as the state goes, up to a line."""
+        if name in self.stored and self.stored[name] <= line:
+            return False
+        return state in ("given", "true") or name not in self.replaced or self.replaced[name] > line
 
 
 class ClassDraft:

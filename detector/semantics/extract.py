@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Sequence
 
-from awp_lint.detector.semantics import regions
+from awp_lint.detector.semantics import conditions, regions
 from awp_lint.detector.semantics.calling import Calling
 from awp_lint.detector.semantics.definition import FunctionNode, child_nodes, parameter_names
 from awp_lint.detector.semantics.drafts import ClassDraft, FunctionDraft
@@ -18,6 +18,7 @@ from awp_lint.detector.semantics.facts import (
     GUARD_SKIP,
     SELF,
     UNKNOWN,
+    BranchFact,
     CallFact,
     ClassFact,
     FileFacts,
@@ -34,6 +35,7 @@ _UNIT_KINDS = (LoopKind.STEPS, LoopKind.TOKENS, LoopKind.REQUESTS)
 _COMMENT = re.compile(r"#\s*awp:\s*(hot|setup|set-up)\b")
 
 
+_LEAVING = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 _SILENT = (ast.Name, ast.Constant)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
@@ -92,10 +94,12 @@ class _Extractor(Calling):
             for name, (loops, line, guard) in f.properties.items()
             if name in self.property_names
         )
+        calls, branches = settled(f)
         return FunctionFact(
             f.qualname, f.line, f.header, f.body, f.cls, f.outer.index if f.outer else -1, f.kind, f.binding,
             f.region.value, tuple(f.decorators), tuple(f.routes), f.parameters, tuple(f.annotations),
-            tuple(dict.fromkeys(f.returns)), tuple(f.calls), properties, tuple(f.writes), tuple(f.loops), f.awp,
+            tuple(dict.fromkeys(f.returns)), calls, properties, tuple(f.writes), tuple(f.loops), f.awp,
+            tuple(f.defaults), branches,
         )  # fmt: skip
 
     def line(self, number: int) -> str:
@@ -131,6 +135,7 @@ class _Extractor(Calling):
         function = self.new_function(prefix + name, holder, cls)
         args = node.args
         function.parameters = parameter_names(args)
+        function.defaults = default_codes(args)
         function.line = node.lineno
         if isinstance(node, ast.Lambda):
             function.kind = "lambda"
@@ -268,6 +273,7 @@ class _Extractor(Calling):
     # statements ----------------------------------------------------------------------------------------------------
 
     def block(self, body: Sequence[ast.stmt], f: FunctionDraft, loops: tuple[str, ...], guard: int) -> None:
+        around = f.when
         for at, node in enumerate(body):
             kind = type(node)
             if kind is ast.Expr:
@@ -278,11 +284,29 @@ class _Extractor(Calling):
                 self.branch(node, f, loops, guard)  # type: ignore[arg-type]
                 if f.index and regions.leaves_when_made(node, body[at + 1 :]):  # type: ignore[arg-type]
                     guard |= GUARD_ONCE
+                if type(node.body[-1]) in _LEAVING and not node.orelse:  # type: ignore[attr-defined]
+                    f.when = self.where(node.test, False, body[at + 1 :], f)  # type: ignore[attr-defined]
             elif kind is ast.Return:
                 if node.value is not None:  # type: ignore[attr-defined]
                     self.returned(node.value, f, loops, guard)  # type: ignore[attr-defined]
             else:
                 self.other(node, f, loops, guard)
+        f.when = around
+
+    def where(
+        self, test: ast.expr, taken: bool, body: Sequence[ast.stmt | ast.expr], f: FunctionDraft
+    ) -> tuple[int, ...]:
+        """The branches that a body is in below ``test``, those around included."""
+        found = f.when
+        if not body or not f.parameters:
+            return found
+        for name, state in conditions.held(test, taken):
+            if name in f.parameters and f.decides(name, state):
+                first, last = body[0], body[-1]
+                end = last.end_lineno or last.lineno, last.end_col_offset or 0
+                f.branches.append((BranchFact(name, state, first.lineno, first.col_offset, *end), f.loop_end))
+                found = (*found, len(f.branches) - 1)
+        return found
 
     def other(self, node: ast.stmt, f: FunctionDraft, loops: tuple[str, ...], guard: int) -> None:
         if isinstance(node, (ast.For, ast.AsyncFor, ast.While)):
@@ -312,6 +336,8 @@ class _Extractor(Calling):
             self.expr(node.value, f, loops, guard)
             if isinstance(node.target, ast.Attribute):
                 self.write(node.target, f)
+            elif isinstance(node.target, ast.Name):
+                f.store(node.target.id, node.lineno)
         elif isinstance(node, (ast.Import, ast.ImportFrom)):
             self.imported(node, f)
         elif isinstance(node, ast.Assert):
@@ -349,14 +375,19 @@ class _Extractor(Calling):
         if regions.first_step(node.test, True):
             taken |= GUARD_FIRST
         before = dict(f.env) if node.orelse else None
+        around = f.when
+        f.when = self.where(node.test, True, node.body, f)
         self.block(node.body, f, self.of_one_turn(node.test, loops), taken)
+        f.when = around
         if before is not None:
             after = f.env
             f.env = before
             other = guard | self.guard_of(node.test, False, node.orelse)
             if regions.first_step(node.test, False):
                 other |= GUARD_FIRST
+            f.when = self.where(node.test, False, node.orelse, f)
             self.block(node.orelse, f, loops, other)
+            f.when = around
             self.merge(f, after)
 
     def of_one_turn(self, test: ast.expr, loops: tuple[str, ...]) -> tuple[str, ...]:
@@ -383,6 +414,8 @@ class _Extractor(Calling):
     ) -> None:
         kind = loop_kind(node)
         inner = self.inside(loops, kind)
+        around = f.loop_end
+        f.loop_end = around or node.end_lineno or node.lineno
         self.loops = self.loops or not f.index
         if kind in _UNIT_KINDS:
             end_line, end_column = node.end_lineno or node.lineno, node.end_col_offset or 0
@@ -395,6 +428,7 @@ class _Extractor(Calling):
         self.turns.append((regions.indices(node), loops))
         self.block(node.body, f, inner, guard)
         self.turns.pop()
+        f.loop_end = around
         self.block(node.orelse, f, loops, guard)
 
     def inside(self, loops: tuple[str, ...], kind: LoopKind) -> tuple[str, ...]:
@@ -452,7 +486,7 @@ class _Extractor(Calling):
                 function = self.define(node, f, -1, f.scope)  # type: ignore[arg-type]
                 lambda_ref: Ref = ("f", function.index)
                 fact = CallFact(node.lineno, node.col_offset, lambda_ref, loops, guard | GUARD_REFERENCE)  # type: ignore[attr-defined]
-                f.calls.append(fact)
+                f.add(fact)
             elif kind in _COMPREHENSIONS:
                 self.comprehension(node, f, loops, guard)  # type: ignore[arg-type]
             elif kind is ast.NamedExpr:
@@ -464,8 +498,13 @@ class _Extractor(Calling):
 
     def choice(self, node: ast.IfExp, f: FunctionDraft, loops: tuple[str, ...], guard: int) -> None:
         self.expr(node.test, f, loops, guard)
+        around = f.when
+        f.when = self.where(node.test, True, (node.body,), f)
         self.expr(node.body, f, loops, guard | self.guard_of(node.test, True, ()))
+        f.when = around
+        f.when = self.where(node.test, False, (node.orelse,), f)
         self.expr(node.orelse, f, loops, guard | self.guard_of(node.test, False, ()))
+        f.when = around
 
     def comprehension(self, node: ast.expr, f: FunctionDraft, loops: tuple[str, ...], guard: int) -> None:
         inner = loops
@@ -481,6 +520,40 @@ class _Extractor(Calling):
             self.expr(node.value, f, inner, guard)
         else:
             self.expr(node.elt, f, inner, guard)  # type: ignore[attr-defined]
+
+
+def default_codes(args: ast.arguments) -> list[tuple[str, str]]:
+    """The parameters that have a default, with its code."""
+    positional = [*args.posonlyargs, *args.args]
+    pairs = [*zip(reversed(positional), reversed(args.defaults), strict=False)][::-1]
+    found = [(arg.arg, conditions.code_of(default)) for arg, default in pairs]
+    by_name = zip(args.kwonlyargs, args.kw_defaults, strict=True)
+    return found + [(arg.arg, conditions.code_of(default)) for arg, default in by_name if default is not None]
+
+
+def settled(f: FunctionDraft) -> tuple[tuple[CallFact, ...], tuple[BranchFact, ...]]:
+    """Calls and branches of a function that was walked: a loop's later turns see what its earlier ones bind."""
+    right = [not end or f.decides(branch.parameter, branch.state, end) for branch, end in f.branches]
+    calls = f.calls
+    for number, when in f.guarded:
+        states = tuple(dict.fromkeys(f.branches[b][0][:2] for b in when if right[b]))
+        calls[number] = calls[number]._replace(when=states)
+    for number, end in f.unsure:
+        passed = calls[number].passed
+        changed = tuple(_as_passed(code, f, end) for code in passed)
+        if changed != passed:
+            calls[number] = calls[number]._replace(passed=changed)
+    return tuple(calls), tuple(branch for (branch, _), valid in zip(f.branches, right, strict=True) if valid)
+
+
+def _as_passed(code: str, f: FunctionDraft, end: int) -> str:
+    """A code of what is passed in a loop that ends in this line."""
+    keyword, mark, name = code.rpartition("~") if "~" in code else code.rpartition("=")
+    if name not in f.parameters or not mark or (mark == "=" and keyword and keyword[-1:] != "="):
+        return code
+    if not f.decides(name, "given", end):
+        return keyword
+    return keyword + ("=" if f.decides(name, "false", end) else "~") + name
 
 
 def first_line(node: ast.stmt) -> int:

@@ -42,13 +42,28 @@ GUARD_FIRST = 16  # runs in the first step of a request only: prefill, lazily se
 
 
 class CallFact(NamedTuple):
-    """One call. ``loops`` are values of LoopKind around it, outermost first; ``column`` is in UTF-8 bytes."""
+    """One call. ``loops`` are values of LoopKind around it, outermost first; ``column`` is in UTF-8 bytes; ``passed``
+    and ``when`` (what must hold of the function's parameters) are in the words of :mod:`.conditions`: a code for each
+    positional argument, ``name=code`` for each that goes by name, ``*`` and ``**`` for what is unpacked."""
 
     line: int
     column: int
     callee: Ref
     loops: tuple[str, ...]
     guard: int
+    passed: tuple[str, ...] = ()
+    when: tuple[tuple[str, str], ...] = ()
+
+
+class BranchFact(NamedTuple):
+    """A part of a function that runs in one state of a parameter only (see :mod:`.conditions`), with its range."""
+
+    parameter: str
+    state: str
+    line: int
+    column: int
+    end_line: int
+    end_column: int
 
 
 class LoopFact(NamedTuple):
@@ -87,6 +102,8 @@ class FunctionFact(NamedTuple):
     writes: tuple[str, ...]  # attributes of self that are assigned
     loops: tuple[LoopFact, ...]
     awp: str  # what an ``# awp: …`` comment on the header says, ""
+    defaults: tuple[tuple[str, str], ...] = ()  # of parameters that have one: its code
+    branches: tuple[BranchFact, ...] = ()
 
 
 class ClassFact(NamedTuple):
@@ -141,7 +158,8 @@ def shape(facts: FileFacts) -> bytes:
         (
             f.qualname, f.cls, f.outer, f.kind, f.binding, f.regions, f.decorators, f.routes, f.parameters,
             f.annotations, f.returns, [call[2:] for call in f.calls],
-            [(name, loops, guard) for name, loops, _, guard in f.properties], f.writes, f.awp,
+            [(name, loops, guard) for name, loops, _, guard in f.properties], f.writes, f.awp, f.defaults,
+            list(dict.fromkeys(branch[:2] for branch in f.branches)),
         )
         for f in facts.functions
     ]  # fmt: skip

@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 from awp_lint.detector.finding import Frame
 from awp_lint.detector.semantics import entries, paths
-from awp_lint.detector.semantics.callgraph import CallGraph, Edge
+from awp_lint.detector.semantics.callgraph import CallGraph
+from awp_lint.detector.semantics.edges import Edge
 from awp_lint.detector.semantics.entries import Entry
 from awp_lint.detector.semantics.facts import (
     GUARD_FIRST,
@@ -65,10 +66,12 @@ class Frequencies:
         self._setup = [entries.is_setup(f) for f in self.index.functions]
         self._cached = [entries.is_cached(f) for f in self.index.functions]
         self._first = [entries.is_first(f) for f in self.index.functions]
+        self._halved = self._served_by_halves()
         self._by_user(entry_points)
         self._propagate(self._contracts())
         self._propagate(self._conventions(uncalled_only=True))
         self._propagate(self._conventions(uncalled_only=False))
+        self._propagate(self._called_by_unknown())
 
     # entry points --------------------------------------------------------------------------------------------------
 
@@ -95,6 +98,9 @@ class Frequencies:
                 self.reach[gid] = Reach(path, Certainty.PROVEN, cold=not path)
                 self._fixed.add(gid)
                 self._blocked[gid] = False
+                for node in self._parts(gid):
+                    self.reach[node] = self.reach[gid]
+                    self._fixed.add(node)
 
     def _class_names(self, gid: int) -> frozenset[str]:
         function = self.index.functions[gid]
@@ -113,21 +119,20 @@ class Frequencies:
                 decorators = tuple(d.rpartition(".")[2] for d in cls.decorators if isinstance(d, str))
             entry = entries.contract(function, self._class_names(gid), decorators)
             if entry is not None:
-                self._enter(gid, entry)
-                found.append(gid)
+                found += self._enter(gid, entry)
         return found
 
     def _conventions(self, uncalled_only: bool) -> list[int]:
         """Functions that are not reached and of which convention says something: all, or those that nothing calls."""
         called: set[int] = set()
         if uncalled_only:
-            for gid, edges in enumerate(self.graph.edges):
-                if gid < len(self._blocked) and self._blocked[gid]:
+            for gid, edges in zip(self.graph.real, self.graph.edges, strict=True):
+                if gid >= 0 and self._blocked[gid]:
                     continue
                 called.update(edge.target for edge in edges if edge.target != gid and not edge.guard & GUARD_SKIP)
         found = []
         for gid, function in enumerate(self.index.functions):
-            if self._blocked[gid] or gid in called or not self._unserved(gid):
+            if self._blocked[gid] or gid in called or gid in self._halved or not self._unserved(gid):
                 continue
             file = self.index.function_file[gid]
             module = function.cls >= 0 and self.graph.is_module(self.index.first_class[file] + function.cls)
@@ -135,8 +140,35 @@ class Frequencies:
             if entry is not None:
                 reach = self.reach[gid]
                 # a script that runs a function leaves no doubt that it runs, only how often
-                self._enter(gid, entry if reach is None or module else entry._replace(certainty=reach.certainty))
-                found.append(gid)
+                entry = entry if reach is None or module else entry._replace(certainty=reach.certainty)
+                found += self._enter(gid, entry)
+        return found
+
+    def _served_by_halves(self) -> set[int]:
+        """Methods ``forward`` of modules whose ``encode`` or ``decode`` others call: both halves in one only train."""
+        index, real = self.index, self.graph.real
+        halves: dict[int, int] = {}  # encode and decode, to their class
+        for cid in range(len(index.classes)):
+            if self.graph.is_module(cid) and index.own_method(cid, "forward") is not None:
+                for name in ("encode", "decode"):
+                    half = index.own_method(cid, name)
+                    if half is not None:
+                        halves[half] = cid
+        if not halves:
+            return set()
+        sources: dict[int, list[int]] = {}
+        for node, edges in enumerate(self.graph.edges):
+            for edge in edges:
+                if edge.target in halves or real[edge.target] < 0:
+                    sources.setdefault(edge.target, []).append(node)
+        found = set()
+        for half, cid in halves.items():
+            for node in sources.get(half, ()):
+                gids = [real[node]] if real[node] >= 0 else [real[above] for above in sources.get(node, ())]
+                if any(gid >= 0 and not self._blocked[gid] and index.class_of(gid) != cid for gid in gids):
+                    forward = index.own_method(cid, "forward")
+                    assert forward is not None
+                    found.add(forward)
         return found
 
     def _unserved(self, gid: int) -> bool:
@@ -144,27 +176,49 @@ class Frequencies:
         reach = self.reach[gid]
         return reach is None or (not reach.path and not reach.cold and gid not in self._fixed)
 
-    def _enter(self, gid: int, entry: Entry) -> None:
-        self.reach[gid] = Reach(entry.path, entry.certainty, entry.cold)
-        if entry.origin is not None:
-            self.origin[gid] = entry.origin
+    def _enter(self, gid: int, entry: Entry) -> list[int]:
+        """Enter a function from outside, which may pass anything, and so all its parts; the nodes."""
+        nodes = [gid, *self._parts(gid)]
+        for node in nodes:
+            self.reach[node] = Reach(entry.path, entry.certainty, entry.cold)
+            if entry.origin is not None:
+                self.origin[node] = entry.origin
+        return nodes
+
+    def _parts(self, gid: int) -> list[int]:
+        return self.graph.gates.of_function.get(gid, [])
+
+    def _called_by_unknown(self) -> list[int]:
+        """Parts of functions that run which only calls could make run of whose own frequency nothing is known."""
+        found = []
+        for node, callers in self.graph.gates.callers.items():
+            reach = self.reach[self.graph.real[node]]
+            if reach is None or self.reach[node] is not None:
+                continue
+            real = (self.graph.real[caller] for caller in callers)
+            if any(gid >= 0 and self.reach[gid] is None and not self._blocked[gid] for gid in real):
+                self.reach[node] = reach
+                self.caller[node] = self.caller[self.graph.real[node]]
+                found.append(node)
+        return sorted(found)
 
     # propagation ---------------------------------------------------------------------------------------------------
 
     def _propagate(self, start: Sequence[int]) -> None:
         changed: Sequence[int] = start
-        functions = len(self.index.functions)
+        real = self.graph.real
         while changed:
             following: dict[int, tuple[Reach, int, int]] = {}
             for node in changed:
                 reach = self.reach[node]
-                if reach is None or (node < functions and self._blocked[node]):
+                if reach is None or (real[node] >= 0 and self._blocked[real[node]]):
                     continue
                 for edge in self.graph.edges[node]:
                     target = edge.target
-                    if target in self._fixed or (target < functions and self._blocked[target]):
+                    gid = real[target]
+                    if target in self._fixed or (gid >= 0 and self._blocked[gid]):
                         continue
-                    found = self._through(reach, edge, target if target < functions else None)
+                    found = self._through(reach, edge, gid if gid >= 0 else None)
                     if found is None:
                         continue
                     found = self._without_return(found, target, node)
@@ -180,8 +234,8 @@ class Frequencies:
     def _without_return(self, found: Reach, target: int, node: int) -> Reach:
         """A helper of ``generate`` that calls ``self.generate`` for some inputs enters a subclass's anew: no loop of
         the helper's heats it."""
-        functions = len(self.index.functions)
-        if target >= functions or self.index.functions[target].qualname.rpartition(".")[2] != "generate":
+        real = self.graph.real
+        if real[target] < 0 or self.index.functions[real[target]].qualname.rpartition(".")[2] != "generate":
             return found
         seen: set[int] = set()
         current = node
@@ -192,7 +246,8 @@ class Frequencies:
                 break
             current = above[0]
             reach = self.reach[current]
-            generates = current < functions and self.index.functions[current].qualname.endswith(".generate")
+            gid = real[current]
+            generates = gid >= 0 and self.index.functions[gid].qualname.endswith(".generate")
             if generates and reach is not None:
                 return found._replace(path=reach.path)
         return found
@@ -201,8 +256,10 @@ class Frequencies:
         """Whether the calls that reach ``node`` went through ``target``: recursion does not heat."""
         seen: set[int] = set()
         current = node
+        real = self.graph.real
+        gid = real[target]
         while current not in seen:
-            if current == target:
+            if current == target or (gid >= 0 and real[current] == gid):
                 return True
             seen.add(current)
             above = self.caller[current]
@@ -269,14 +326,14 @@ class Frequencies:
     def calls_to(self, gid: int) -> list[tuple[int, int]]:
         """The calls that lead to a function, the entry point's first: pairs (gid, number of the call)."""
         found: list[tuple[int, int]] = []
-        functions = len(self.index.functions)
+        real = self.graph.real
         seen = {gid}
         node = gid
         while (above := self.caller[node]) is not None and above[0] not in seen:
             node = above[0]
             seen.add(node)
-            if node < functions:
-                found.append(above)
+            if real[node] >= 0:
+                found.append((real[node], above[1]))
         return paths.shortened(found[::-1])
 
     def came_from(self, gid: int) -> tuple[tuple[str, str], ...]:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from awp_lint.detector.config import Settings
 from awp_lint.detector.semantics.callgraph import CallGraph
 from awp_lint.detector.semantics.facts import function_names
-from awp_lint.detector.semantics.frequency import Frequencies
+from awp_lint.detector.semantics.frequency import Frequencies, Reach
 from awp_lint.detector.semantics.index import Index, IndexedFile
 from awp_lint.detector.semantics.summaries import FileValues, link_values
 from awp_lint.detector.semantics.values import Certainty, Value
@@ -108,9 +108,30 @@ class Linked:
         reach = self.frequencies.reach[gid]
         if reach is None:
             return Entry(heats=heats)
-        places = tuple(self._place(*call) for call in self.frequencies.calls_to(gid))
-        origin = self.frequencies.came_from(gid)
-        return Entry(reach.path, reach.certainty, reach.cold, heats, origin, places)
+        return self._entry(gid, reach, heats)
+
+    def _entry(self, node: int, reach: Reach, heats: bool) -> Entry:
+        places = tuple(self._place(*call) for call in self.frequencies.calls_to(node))
+        return Entry(reach.path, reach.certainty, reach.cold, heats, self.frequencies.came_from(node), places)
+
+    def parts(self, path: str, function: int) -> tuple[tuple[str, str, Entry | None], ...]:
+        """The parts of a file's function that not every call makes run: the parameter, the state it must be in, and how
+        often it then is entered; None where no call makes the part run."""
+        gid = self.index.first_function[self._numbers[path]] + function
+        whole = self.frequencies.reach[gid]
+        if whole is None:
+            return ()
+        found: list[tuple[str, str, Entry | None]] = []
+        for _, parameter, state in dict.fromkeys((gid, *branch[:2]) for branch in self.index.functions[gid].branches):
+            node = self.graph.gates.nodes.get((gid, parameter, state))
+            if node is None:
+                continue
+            reach = self.frequencies.reach[node]
+            if reach is None:
+                found.append((parameter, state, None))
+            elif self.frequencies.caller[node] != self.frequencies.caller[gid] or reach != whole:
+                found.append((parameter, state, self._entry(node, reach, self.frequencies.heats(gid))))
+        return tuple(found)
 
     def _place(self, gid: int, call: int) -> Place:
         number = self.index.function_file[gid]

@@ -6,6 +6,7 @@ times, and what lies deeper counts as not said. So recursion ends, and the order
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from typing import NamedTuple, Protocol
 
@@ -30,6 +31,7 @@ from awp_lint.detector.semantics.view import Target
 DEPTH = 7
 MAX_SITES = 40  # call sites looked at for one parameter
 MAX_BASES = 40
+_TESTS = re.compile(r"(^|\.)(tests?|test_\w+|\w+_test|conftest|testing\w*)(\.|$)")
 
 
 class Index(Protocol):
@@ -306,7 +308,18 @@ class LinkedValues:
             result = value if result is None else join(result, value)
             if result == UNKNOWN:
                 return None
-        return None if result is None else _assume(result)
+        if result is None:
+            return None
+        named = result.kind in (Kind.DEVICE, Kind.STRING) and result.device is Device.HOST
+        if named and not self._called_outside_tests(function, depth):
+            return None  # tests run on the host what others run elsewhere
+        return _assume(result)
+
+    def _called_outside_tests(self, function: str, depth: int) -> bool:
+        short = function.rpartition(".")[2]
+        sites = set(self._sites_of(function, depth))
+        modules = (module for module in self._callers.get(short, ()) if not _TESTS.search(module))
+        return any(call in sites for module in modules for call in self._calls(module, short))
 
     def _sites_of(self, function: str, depth: int) -> tuple[CallArguments, ...]:
         """The calls that reach a function; none where they are too many to say anything."""
@@ -407,6 +420,10 @@ class LinkedValues:
                 source = source.element
             if source.kind in (Kind.TENSOR, Kind.DEVICE, Kind.MODULE):
                 device, certainty = source.device, source.certainty
+        elif device is Device.AMBIENT and v.cls is not None:
+            source = self.resolve(v.cls, depth)  # the device that it was made for
+            if source.kind in (Kind.DEVICE, Kind.STRING) and source.device is Device.HOST:
+                device, certainty = source.device, min(source.certainty, Certainty.ASSUMED)
         return make(v.kind, device, v.dtype, v.rank, certainty=certainty)
 
     def resolve(self, reference: str, depth: int) -> Value:

@@ -16,7 +16,7 @@ from awp_lint.detector.semantics import paths, regions
 from awp_lint.detector.semantics.asking import Asking, Entered, ProjectView, from_project
 from awp_lint.detector.semantics.definition import Definition, DefinitionNode, LoopNode, definitions
 from awp_lint.detector.semantics.extract import extract
-from awp_lint.detector.semantics.facts import FileFacts
+from awp_lint.detector.semantics.facts import BranchFact, FileFacts
 from awp_lint.detector.semantics.index import IndexedFile
 from awp_lint.detector.semantics.interpret import Known, interpret
 from awp_lint.detector.semantics.linked import Linked
@@ -245,6 +245,22 @@ class FunctionModel:
         definition = self.definition
         return self.file.project.entered(definition.qualname, definition.first_line)
 
+    @cached_property
+    def _parts(self) -> tuple[tuple[BranchFact, Frequency | None], ...]:
+        definition = self.definition
+        return self.file.project.parts(definition.qualname, definition.first_line)
+
+    def _parts_around(self, node: ast.AST) -> list[Frequency | None]:
+        """How often the parts around a node are entered; None for one that no call makes run."""
+        if not self._parts or not isinstance(node, (ast.expr, ast.stmt)):
+            return []
+        at = (node.lineno, node.col_offset)
+        return [
+            frequency
+            for branch, frequency in self._parts
+            if (branch.line, branch.column) <= at < (branch.end_line, branch.end_column)
+        ]
+
     def frequency(self, node: ast.AST) -> Frequency:
         known = self._frequencies.get(node)
         if known is None:
@@ -255,6 +271,9 @@ class FunctionModel:
         base, cold, _ = self.entered
         if cold or not base.known:
             return base
+        for part in self._parts_around(node):
+            if part is not None and paths.weight(part.path) < paths.weight(base.path):
+                base = part
         if regions.made_once(self.definition.ancestors(node)):
             return Frequency((), base.certainty, base.chain)
         around = self.loops(node)
@@ -285,6 +304,8 @@ class FunctionModel:
         qualified: Callable[[ast.expr], str | None] = self.names.qualified
         for child, parent in self.definition.ancestors(node):
             found |= regions.block_region(child, parent, qualified)
+        if None in self._parts_around(node):
+            found |= Region.FALLBACK
         if not found & Region.TIMED and node is not self.definition.node:
             statement = self.definition.statement(node)
             if statement not in self._clocks:

@@ -76,7 +76,7 @@ class Region(enum.Flag):
     TEST = enum.auto()
     TRAINING = enum.auto()  # runs only when training
     DEBUG = enum.auto()  # assert, debug flag, logging-level guard
-    FALLBACK = enum.auto()  # the other branch of a switch between implementations, or an except handler
+    FALLBACK = enum.auto()  # the other branch of a switch of implementations, an except handler, what no call makes run
     EXPORT = enum.auto()  # tracing, scripting, ONNX export branches
     ERROR = enum.auto()  # ends in raise
     MAIN = enum.auto()  # below ``if __name__ == "__main__"``

@@ -580,3 +580,64 @@ def test_a_helper_that_enters_generate_anew(link: Any) -> None:
         }
     )
     assert frequency(project, "lib.finish").startswith("request ")
+
+
+WRAPPERS = """
+    import torch
+
+    class Base:
+        def update_metadata(self, x):
+            return prepare(x)
+
+    class OfGPU(Base):
+        def update_metadata(self, x):
+            return place(x)
+
+    class Of{other}(Base):
+        pass
+
+    class TextPipeline:
+        def __init__(self, wrapper: Base):
+            self.wrapper = wrapper
+        def __call__(self, x):
+            return self.wrapper.update_metadata(x)
+
+    def prepare(x): ...
+    def place(x): ...
+    """
+
+
+@pytest.mark.parametrize(("other", "heated"), [("CPU", False), ("XPU", True)])
+def test_a_method_that_only_the_class_for_the_host_inherits_is_not_heated(link: Any, other: str, heated: bool) -> None:
+    linked = link({"pkg/a.py": WRAPPERS.format(other=other)})
+    reach = {name: linked.frequencies.reach[linked.index.by_function[f"pkg.a.{name}"]] for name in ("prepare", "place")}
+    assert reach["place"] is not None
+    assert (reach["prepare"] is not None) is heated
+
+
+CODEC = """
+    import torch
+    from torch import nn
+
+    class Codec(nn.Module):
+        def forward(self, x):
+            return commitment(x)
+        def encode(self, x):
+            return quantise(x)
+
+    class Speaker(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.codec = Codec()
+        def forward(self, x):
+            return self.codec.{called}(x)
+
+    def commitment(x): ...
+    def quantise(x): ...
+    """
+
+
+@pytest.mark.parametrize(("called", "heated"), [("encode", False), ("forward", True), ("other", True)])
+def test_forward_beside_an_encode_that_others_call_is_for_training(link: Any, called: str, heated: bool) -> None:
+    linked = link({"pkg/a.py": CODEC.format(called=called)})
+    assert (linked.frequencies.reach[linked.index.by_function["pkg.a.commitment"]] is not None) is heated

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ast
 
-from awp_lint.detector.semantics.definition import descendants
 from awp_lint.detector.semantics.interpret import objects, tensors
+from awp_lint.detector.semantics.interpret.choices import asks_for_accelerator, chosen, is_host
 from awp_lint.detector.semantics.interpret.conventions import is_host_name
 from awp_lint.detector.semantics.interpret.machine import (
     MAX_ITEMS,
@@ -158,22 +158,15 @@ def _ifexp(m: Machine, node: ast.IfExp) -> Value:
     assume(m, node.test, False)
     other = evaluate(m, node.orelse)
     m.env = before
-    if body.kind in (Kind.STRING, Kind.DEVICE) and _availability(node.test):
+    if body.kind in (Kind.STRING, Kind.DEVICE) and asks_for_accelerator(node.test):
         # "cuda" if torch.cuda.is_available() else "cpu": the code means to run on the accelerator where there is one
         for v in (body, other):
             if v.device is Device.ACCELERATOR:
                 return v
+    for host, beside in ((node.body, other), (node.orelse, body)):
+        if is_host(host):
+            return chosen(node.test, body if host is node.body else other, beside) or join(body, other)
     return join(body, other)
-
-
-def _availability(test: ast.expr) -> bool:
-    """Whether a condition asks if there is an accelerator."""
-    for part in descendants(test):
-        if isinstance(part, ast.Attribute) and part.attr in ("is_available", "device_count"):
-            return True
-        if isinstance(part, ast.Name) and ("cuda" in part.id or "gpu" in part.id):
-            return True
-    return False
 
 
 @expression(ast.Subscript)

@@ -86,6 +86,10 @@ def _value(m: Machine, function: str, argument: ast.arg, default: ast.expr | Non
         if argument.annotation is not None and _OTHERS.isdisjoint(_words(argument.annotation)):
             m.declared[name] = found
         return found
+    if declared.kind in (Kind.DEVICE, Kind.STRING) and not m.symbolic and name.endswith("device"):
+        given = m.outside.parameter(function, name)
+        if given is not None and given.kind in (Kind.DEVICE, Kind.STRING) and given.device is Device.HOST:
+            return given
     if declared != UNKNOWN and declared.kind is not Kind.NONE:
         return declared
     usual = None if _holds_others(argument.annotation) else _by_name(m, argument)

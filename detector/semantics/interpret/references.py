@@ -52,7 +52,7 @@ def letter(v: Value) -> str:
     if kind is Kind.TENSOR:
         return "T" if v.device is Device.HOST else "t"
     if kind is Kind.DEVICE:
-        return _DEVICE_LETTERS[v.device]
+        return "a" if v.certainty is Certainty.UNKNOWN else _DEVICE_LETTERS[v.device]
     if kind is Kind.STRING:
         return "S" if v.device is Device.UNKNOWN else _DEVICE_LETTERS[v.device]
     if kind is Kind.DTYPE:

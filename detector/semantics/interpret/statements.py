@@ -9,9 +9,10 @@ from typing import Any
 
 from awp_lint.detector.semantics.interpret import objects, tensors
 from awp_lint.detector.semantics.interpret.annotations import annotated
+from awp_lint.detector.semantics.interpret.choices import chosen, put_on_host
 from awp_lint.detector.semantics.interpret.machine import MAX_DEPTH, Env, Machine, evaluate, merge, store
 from awp_lint.detector.semantics.interpret.narrowing import assume
-from awp_lint.detector.semantics.values import UNKNOWN, Certainty, Kind, Value, join, make
+from awp_lint.detector.semantics.values import UNKNOWN, Certainty, Device, Kind, Value, join, make
 
 MAX_ROUNDS = 3  # of a loop whose variables still change
 
@@ -302,6 +303,18 @@ def _if(m: Machine, node: ast.If) -> None:
             ends = [{**env, converted: m.env[converted]} for env in ends]
         ends.append(m.env)
     _meet(m, ends)
+    if len(ends) > 1:
+        _choose(m, node, ends)
+
+
+def _choose(m: Machine, node: ast.If, ends: list[Env]) -> None:
+    """A device that one branch puts on the host is nobody knows where."""
+    for name in (*put_on_host(node.body), *put_on_host(node.orelse)):
+        values = [env[name] for env in ends if name in env]
+        host = next((v for v in values if v.device is Device.HOST), None)
+        for other in values:
+            if host is not None and (found := chosen(node.test, host, other)) is not None:
+                m.env[name] = found
 
 
 def _converted(node: ast.If) -> str | None:

@@ -88,6 +88,10 @@ def together(a: Value, b: Value) -> tuple[Device, Certainty, Value]:
     """Device and certainty of an operation on two tensors, and the operand that decided."""
     if a.device is b.device:
         return a.device, max(a.certainty, b.certainty), a if a.certainty >= b.certainty else b
+    for host, other in ((a, b), (b, a)):
+        guessed = other.device is not _HOST and other.certainty is not _PROVEN
+        if guessed and host.device is _HOST and host.rank and host.certainty is _PROVEN:
+            return _HOST, _ASSUMED, host  # only a 0-d tensor may be of another device: the guess was wrong
     for device in (_ACC, _AMB):
         if a.device is device:
             return device, a.certainty, a

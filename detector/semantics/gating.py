@@ -1,0 +1,216 @@
+"""Parts of functions that only some calls make run: ``if mask is not None:`` below a parameter that most leave out.
+
+A part becomes a node of its own in the call graph where at least one call rules its condition out: the calls in it hang
+on that node, and only those calls of the function lead there that may make the condition hold. A parameter that is
+handed on as it came is followed to the callers of the function around. So a loop that leaves the parameter out does not
+heat what stands below it, and what no call makes run is reached by none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from awp_lint.detector.semantics.conditions import passed_for, passed_on, ruled_out
+from awp_lint.detector.semantics.edges import Edge
+from awp_lint.detector.semantics.facts import GUARD_REFERENCE, CallFact, FunctionFact, Ref
+
+_MANY = 16  # functions that one dynamic call may reach: more of them say nothing of each
+
+Part = tuple[int, str, str]  # function, parameter, state
+
+
+class Unresolved:
+    """What calls pass of which nobody knows what they run: such a call may be of any function of that name."""
+
+    def __init__(self) -> None:
+        self._by_name: dict[str, tuple[set[str], int]] = {}
+        self._of_modules: dict[int, tuple[set[str], int]] = {}  # by file: calls of parts of self and of local values
+
+    def note(self, file: int, call: CallFact, name: str) -> None:
+        """Note a call in a file."""
+        if not call.passed:
+            return
+        keywords = {code.partition("=")[0] for code in call.passed if code[:1] != "="}
+        positional = sum(1 for code in call.passed if "=" not in code or code[:1] == "=")
+        self._add(self._by_name, name, keywords, positional)
+        if not isinstance(call.callee, str):
+            local = call.callee[0] != "." or call.callee[1] == ("self",)
+            self._add(self._of_modules, file, keywords, positional if local else 0)
+
+    @staticmethod
+    def _add(table: dict[Any, tuple[set[str], int]], key: object, keywords: set[str], positional: int) -> None:
+        known = table.get(key)
+        if known is None:
+            table[key] = (keywords, positional)
+        else:
+            known[0].update(keywords)
+            table[key] = (known[0], max(known[1], positional))
+
+    def may_pass(self, file: int, function: FunctionFact, name: str, position: int) -> bool:
+        """Whether one of them may pass a parameter of a function in a file."""
+        short = function.qualname.rpartition(".")[2]
+        found = [self._by_name.get(short)]
+        if short in ("forward", "__call__"):
+            found.append(self._of_modules.get(file))
+        return any(known is not None and (name in known[0] or known[1] > position >= 0) for known in found)
+
+
+class Gates:
+    """The parts that are nodes of their own. ``edges`` are those of the call graph, which grow by them."""
+
+    def __init__(
+        self,
+        functions: Sequence[FunctionFact],
+        files: Sequence[int],
+        edges: list[list[Edge]],
+        unresolved: Unresolved,
+    ) -> None:
+        self._functions = functions
+        self._files = files
+        self._edges = edges
+        self._unresolved = unresolved
+        self._callers: dict[int, list[tuple[int, Edge]]] = {}
+        self.nodes: dict[Part, int] = {}
+        self.of_function: dict[int, list[int]] = {}
+        self.callers: dict[int, list[int]] = {}  # of a part: the functions whose calls may make it run
+
+    def build(self) -> None:
+        """Make the nodes and hang the edges over."""
+        parts = self._asked()
+        if not parts:
+            return
+        for node, found in enumerate(self._edges):
+            for edge in found:
+                self._callers.setdefault(edge.target, []).append((node, edge))
+        sites = self._sites(parts)
+        for part in sorted(self._divided(sites)):
+            node = self.nodes[part] = len(self._edges)
+            self._edges.append([])
+            self.of_function.setdefault(part[0], []).append(node)
+        if self.nodes:
+            self._hang_over()
+            self._lead_there(sites)
+        self._callers.clear()
+
+    def _asked(self) -> list[Part]:
+        return [
+            (gid, *state)
+            for gid, function in enumerate(self._functions)
+            if function.branches
+            for state in dict.fromkeys(branch[:2] for branch in function.branches)
+        ]
+
+    def _sites(self, parts: Iterable[Part]) -> dict[Part, list[tuple[int, Edge, Part | None]]]:
+        """For each part the edges that may make it run: of a node, with the caller's own part that decides. An edge
+        that rules it out is left out, and the part told by a last entry without a node (-1)."""
+        found: dict[Part, list[tuple[int, Edge, Part | None]]] = {}
+        pending = list(parts)
+        while pending:
+            part = pending.pop()
+            if part in found:
+                continue
+            found[part] = []
+            gid, name, state = part
+            function = self._functions[gid]
+            if name not in function.parameters:
+                continue
+            position = function.parameters.index(name) - _bound(function)
+            if self._unresolved.may_pass(self._files[gid], function, name, position):
+                continue
+            default = dict(function.defaults).get(name, "")
+            dead: Edge | None = None
+            for node, edge in self._calls_of(gid):
+                code = self._code(node, edge, function, name, position, default)
+                if ruled_out(state, code):
+                    dead = edge
+                    continue
+                own = passed_on(state, code)
+                above = None if own is None else (node, own, state)
+                if above is not None:
+                    pending.append(above)
+                found[part].append((node, edge, above))
+            if dead is not None:
+                found[part].append((-1, dead, None))
+        return found
+
+    def _calls_of(self, gid: int) -> Iterable[tuple[int, Edge]]:
+        count = len(self._functions)
+        for node, edge in self._callers.get(gid, ()):
+            if node < count or len(self._edges[node]) > _MANY:
+                yield node, edge
+            else:
+                yield from self._callers.get(node, ())
+
+    def _code(self, node: int, edge: Edge, function: FunctionFact, name: str, position: int, default: str) -> str:
+        if node >= len(self._functions) or edge.guard & GUARD_REFERENCE:
+            return ""
+        if edge.call < 0:
+            return default
+        call = self._functions[node].calls[edge.call]
+        if _unbound(call.callee, function):
+            return ""
+        code = passed_for(call.passed, name, position)
+        return default if code is None else code
+
+    @staticmethod
+    def _divided(sites: dict[Part, list[tuple[int, Edge, Part | None]]]) -> set[Part]:
+        """The parts that some call rules out, here or further up."""
+        below: dict[Part, list[Part]] = {}
+        pending = []
+        for part, found in sites.items():
+            for node, _, above in found:
+                if node < 0:
+                    pending.append(part)
+                elif above is not None:
+                    below.setdefault(above, []).append(part)
+        divided: set[Part] = set()
+        while pending:
+            part = pending.pop()
+            if part not in divided:
+                divided.add(part)
+                pending.extend(below.get(part, ()))
+        return divided
+
+    def _hang_over(self) -> None:
+        for gid in self.of_function:
+            kept: list[Edge] = []
+            for edge in self._edges[gid]:
+                node = self._holder(gid, edge)
+                (kept if node == gid else self._edges[node]).append(edge)
+            self._edges[gid] = kept
+
+    def _holder(self, gid: int, edge: Edge) -> int:
+        """The node that a function's call hangs on."""
+        if gid in self.of_function and edge.call >= 0:
+            for state in self._functions[gid].calls[edge.call].when:
+                node = self.nodes.get((gid, *state))
+                if node is not None:
+                    return node
+        return gid
+
+    def _lead_there(self, sites: dict[Part, list[tuple[int, Edge, Part | None]]]) -> None:
+        count = len(self._functions)
+        for part, node in self.nodes.items():
+            callers = self.callers[node] = []
+            for source, edge, above in sites[part]:
+                if source < 0:
+                    continue
+                holder = self.nodes.get(above, -1) if above is not None else -1
+                if holder < 0:
+                    holder = self._holder(source, edge) if source < count else source
+                self._edges[holder].append(edge._replace(target=node))
+                callers.append(source)
+
+
+def _bound(function: FunctionFact) -> int:
+    """How many of the parameters a call through an instance or class gives by itself."""
+    return 1 if function.cls >= 0 and function.binding != "static" else 0
+
+
+def _unbound(callee: Ref, function: FunctionFact) -> bool:
+    """``Base.forward(self, x)``."""
+    if function.cls < 0 or function.binding != "" or not isinstance(callee, str):
+        return False
+    owner, _, name = callee.rpartition(".")
+    return name == function.qualname.rpartition(".")[2] and owner.rpartition(".")[2][:1].isupper()

@@ -1,0 +1,205 @@
+"""Branches below parameters that some or all calls leave out."""
+
+from __future__ import annotations
+
+import ast
+import textwrap
+from typing import Any
+
+import pytest
+
+from awp_lint.detector.semantics.model import view_of_source
+from awp_lint.detector.semantics.view import Region
+
+PREDICTOR = """
+    import torch
+
+    class SamPredictor:
+        def prepare(self, x, points=None, boxes=None, other=None, plain=False):
+            if boxes is not None:
+                boxes = torch.as_tensor(boxes)
+                self.placed(boxes)
+            if other is not None:
+                self.never(other)
+            if not plain:
+                self.always(x)
+            if points is None:
+                return x
+            self.each(points)
+            return x
+
+        def predict(self, x, timesteps, boxes=None):
+            self.prepare(x, boxes=boxes)
+            for t in timesteps:
+                self.prepare(x, points=t)
+
+        def placed(self, x): ...
+        def never(self, x): ...
+        def always(self, x): ...
+        def each(self, x): ...
+    """
+
+
+@pytest.fixture
+def reach(link: Any) -> Any:
+    def ask(source: str, name: str) -> list[str] | None:
+        linked = link({"pkg/a.py": source})
+        found = linked.frequencies.reach[linked.index.by_function[f"pkg.a.{name}"]]
+        return None if found is None else [level.value for level in found.path]
+
+    return ask
+
+
+def _parts(linked: Any, name: str) -> dict[tuple[str, str], Any]:
+    number = linked.index.by_function[f"pkg.a.{name}"]
+    return {(p, s): e and [v.value for v in e.path] for p, s, e in linked.parts("pkg/a.py", number)}
+
+
+def test_a_loop_that_leaves_a_parameter_out_does_not_heat_what_stands_below_it(reach: Any) -> None:
+    assert reach(PREDICTOR, "SamPredictor.prepare") == ["request", "step"]
+    assert reach(PREDICTOR, "SamPredictor.placed") == ["request"]
+    assert reach(PREDICTOR, "SamPredictor.each") == ["request", "step"]
+    assert reach(PREDICTOR, "SamPredictor.always") == ["request", "step"]
+
+
+def test_what_no_call_makes_run_is_entered_by_none(reach: Any) -> None:
+    assert reach(PREDICTOR, "SamPredictor.never") is None
+
+
+def test_the_parts_of_a_function_tell_how_often_they_are_entered(link: Any) -> None:
+    # the part below `points is None: return` is entered by the call that heats the whole: nothing to tell
+    assert _parts(link({"pkg/a.py": PREDICTOR}), "SamPredictor.prepare") == {
+        ("boxes", "given"): ["request"],
+        ("other", "given"): None,
+    }
+
+
+HANDED_ON = """
+    def generate(prompts, n):
+        for _ in range(n):
+            outer(prompts)
+
+    def outer(x, mask=None):
+        return inner(x, mask{how})
+
+    def inner(x, mask=None):
+        if mask is not None:
+            masked(x)
+        return x
+
+    def masked(x): ...
+    """
+
+
+def test_a_parameter_that_is_handed_on_is_followed_to_the_callers(reach: Any) -> None:
+    assert reach("import torch\n" + _dedented(HANDED_ON.format(how="")), "masked") is None
+
+
+def test_a_parameter_that_was_made_something_else_is_not(reach: Any) -> None:
+    made = _dedented(HANDED_ON.format(how="")).replace("    return inner", "    mask = x > 0\n    return inner")
+    assert reach("import torch\n" + made, "masked") is not None
+    replaced = _dedented(HANDED_ON.format(how="")).replace(
+        "    return inner", "    if mask is not None:\n        mask = mask + 1\n    return inner"
+    )
+    assert reach("import torch\n" + replaced, "masked") is None
+
+
+def _dedented(text: str) -> str:
+    return textwrap.dedent(text)
+
+
+CALLED = """
+    import torch
+
+    class TextPipeline:
+        def __call__(self, x, mask=None):
+            return work({passed})
+
+    def work(x, mask=None, *, flag=True):
+        if mask is None:
+            return plain(x)
+        if flag:
+            return flagged(x)
+        return masked(x)
+
+    def plain(x): ...
+    def flagged(x): ...
+    def masked(x): ...
+    """
+
+
+@pytest.mark.parametrize(
+    ("passed", "plain", "flagged", "masked"),
+    [
+        ("x", True, False, False),
+        ("x, None", True, False, False),
+        ("x, mask=mask", True, True, False),  # from outside anything may come
+        ("x, x + 1, flag=False", True, False, True),
+        ("x, [1], flag=False", False, False, True),
+        ("x, **mask", True, True, True),
+        ("*x", True, True, True),
+        ("x, mask=f(mask), flag=mask", True, True, True),
+    ],
+)
+def test_what_is_passed_decides(reach: Any, passed: str, plain: bool, flagged: bool, masked: bool) -> None:
+    source = CALLED.format(passed=passed)
+    found = {name: reach(source, name) is not None for name in ("plain", "flagged", "masked")}
+    assert found == {"plain": plain, "flagged": flagged, "masked": masked}
+
+
+def test_a_call_of_unknown_target_that_passes_the_parameter_leaves_all_open(reach: Any) -> None:
+    source = _dedented(CALLED.format(passed="x")).replace("work", "forward")
+    assert reach(source, "flagged") is None
+    beside = "\n\nclass Other:\n    def run(self, x):\n        return self.part[0](x, mask=x)\n"
+    assert reach(source + beside, "flagged") is not None
+
+
+def test_a_later_turn_of_a_loop_sees_what_an_earlier_one_binds(reach: Any) -> None:
+    source = """
+        import torch
+
+        class TextPipeline:
+            def __call__(self, x):
+                return work(x)
+
+        def work(x, state=None):
+            for step in range(10):
+                if state is not None:
+                    again(state)
+                state = x + 1
+
+        def again(x): ...
+        """
+    assert reach(source, "again") is not None
+
+
+def test_callbacks_and_unbound_calls_may_pass_anything(reach: Any) -> None:
+    source = """
+        import torch
+
+        class Base:
+            def work(self, x, mask=None):
+                if mask is not None:
+                    masked(x)
+
+        class TextPipeline(Base):
+            def __call__(self, x):
+                self.work(x)
+                Base.work(self, x, x)
+
+        def masked(x): ...
+        """
+    assert reach(source, "masked") is not None
+
+
+def test_lines_that_no_call_makes_run_lie_in_a_fallback(link: Any) -> None:
+    text = _dedented(PREDICTOR)
+    file = view_of_source(text, "pkg/a.py")
+    view = next(v for v in file.functions() if v.qualname == "SamPredictor.prepare")
+    at = {node.lineno: node for node in view.nodes(ast.Expr) if isinstance(node, ast.Expr)}
+    lines = text.splitlines()
+    by_text = {lines[line - 1].strip(): node for line, node in at.items()}
+    assert view.regions(by_text["self.never(other)"]) & Region.FALLBACK
+    assert not view.regions(by_text["self.placed(boxes)"]) & Region.FALLBACK
+    assert str(view.frequency(by_text["self.placed(boxes)"])) == "request"
+    assert str(view.frequency(by_text["self.each(points)"])) == "request×step"
