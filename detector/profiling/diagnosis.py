@@ -157,6 +157,8 @@ def _window(process: ProcessSession, window: Window, origin_ns: int) -> dict[str
         "start_s": round((window.start_ns - origin_ns) / 1e9, 3),
         "seconds": (window.end_ns - window.start_ns) / 1e9,
         "units": len(window.ticks),
+        "rank": process.rank,
+        "step": window.step,
         "complete": window.complete,
         "note": window.note,
     }

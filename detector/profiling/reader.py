@@ -272,6 +272,7 @@ def _window(raw: dict[str, Any], paced: list[int], requests: list[int], place: P
         requests=tuple(now for now in requests if start <= now <= end),
         trace=str(path) if path is not None and path.exists() else None,
         threads={int(native): int(ident) for native, ident in raw.get("threads", {}).items()},
+        step=raw.get("step"),
         complete=bool(raw.get("complete")) and bool(raw.get("end_ns")),
         note=note,
     )

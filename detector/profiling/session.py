@@ -50,6 +50,7 @@ class Window:
     note: str = ""
     requests: tuple[int, ...] = ()  # starts of requests, where steps pace the run
     threads: Mapping[int, int] = field(default_factory=dict)  # native ids → identities (pthread)
+    step: int | None = None  # number of the first step, where all ranks have their windows in the same steps
 
 
 @dataclass(frozen=True, slots=True)

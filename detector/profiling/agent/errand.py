@@ -19,7 +19,7 @@ class Errand:
     """One call to be made in one thread (any thread where ``thread`` is None) once ``due()`` holds.
 
     ``after``: at a unit's tick and at a mark's end, behind the record of it; else before it. With ``codes``, records of
-    marks, it is called at the first of them too, whether due or not.
+    marks, it is called at the first of them too, whether due or not. ``at_tick``: only where a unit begins.
     """
 
     def __init__(
@@ -29,21 +29,23 @@ class Errand:
         after: bool = False,
         due: Callable[[], bool] = lambda: True,
         codes: frozenset[int] = frozenset(),
+        at_tick: bool = False,
     ) -> None:
         self.do = do
         self.thread = thread
         self.after = after
         self.due = due
         self.codes = codes
+        self.at_tick = at_tick
         self.met: frozenset[int] = frozenset()  # those of ``codes`` that it was called at
         self.fault: Any = None
         self._once = allocate_lock()
         self._done = allocate_lock()
         self._done.acquire()
 
-    def suits(self, thread: Life, codes: tuple[int, ...] = ()) -> bool:
+    def suits(self, thread: Life, codes: tuple[int, ...] = (), ticking: bool = False) -> bool:
         """Whether this thread, with these records, is to run it, now; True is given to one thread only."""
-        if self.thread is not None and self.thread is not thread:
+        if (self.thread is not None and self.thread is not thread) or (self.at_tick and not ticking):
             return False
         met = self.codes.intersection(codes)
         if not (met or self.due()) or not self._once.acquire(False):

@@ -24,6 +24,7 @@ from awp_lint.detector.profiling.agent.files import Record
 from awp_lint.detector.profiling.agent.late import Late
 from awp_lint.detector.profiling.agent.pace import Pace
 from awp_lint.detector.profiling.agent.process import facts, others
+from awp_lint.detector.profiling.agent.ranks import Stretch, of_this_process
 from awp_lint.detector.profiling.agent.ring import BREAK
 from awp_lint.detector.profiling.agent.slices import Slices, Stop
 from awp_lint.detector.profiling.agent.state import State
@@ -55,6 +56,7 @@ class Schedule:
         self._primed = False
         self._began: float | None = None  # when the windows did
         self._waited = 0.0  # s for what has nothing to do with windows
+        self._ranks = of_this_process(record.session, self.pace, self.wait)
         self._number = self._at = 0  # the round, and the window in it
         self._started = False
         self._whole: dict[str, Any] | None = None
@@ -181,6 +183,8 @@ class Schedule:
             self._began = perf_counter()
         self._enter("windows")
         limit = self._began + float(self.options.get("duration") or 60.0)
+        if self._ranks is not None and self._together(limit):
+            return
         while self._number < _ROUNDS:
             late = self._number == 1 and self.late.since_ns  # their first round
             if self._number and not self._at and not late and perf_counter() > limit + self._waited:
@@ -193,7 +197,7 @@ class Schedule:
         self._plain(_LONGEST, True)
 
     def _round(self, number: int, deadline: float) -> list[Callable[[], None]]:
-        length = min(0.25 * 2**number, _LONGEST)
+        length = _length(number)
         requests = number > 0
 
         def plain() -> None:
@@ -210,6 +214,63 @@ class Schedule:
         if not number:
             return [plain, marks, trace, trace, self._rest, plain, self._census, self._dependencies]
         return [plain, marks, trace, self.slices.aimed, self._rest]
+
+    def _together(self, limit: float) -> bool:
+        """All rounds, each window in the same steps on all ranks; False where this rank is to go by itself."""
+        assert self._ranks is not None
+
+        def over() -> bool:
+            late = self._number == 1 and self.late.since_ns
+            return bool(self._number and not late and perf_counter() > limit + self._waited)
+
+        while self._number < _ROUNDS:
+            rows = self._ranks.round(self._number, _length(self._number), self.slices.fitting(), over)
+            if rows is None:
+                return False
+            if not rows:
+                break
+            for stretch in rows:
+                if stretch.kind == "trace":
+                    self.slices.steps(stretch.first, stretch.steps)
+                else:
+                    self._stretch(stretch)
+            if not self._number:
+                self._census()
+                self._dependencies()
+            self._number += 1
+        return True
+
+    def _stretch(self, stretch: Stretch) -> None:
+        """A window without the profiler, from the beginning of its first step to the end of its last."""
+        window = self.open(stretch.kind, step=stretch.first, steps=stretch.steps)
+        marks = stretch.kind == "marks"
+        if marks:
+            if self.state.thin is not None:
+                self.state.thin.window_s = _length(self._number)
+            self.backend.on()
+        ring = self.state.marks_ring()
+        start = ring.written()
+        times: list[int] = []
+
+        def now() -> None:
+            times.append(time_ns())
+
+        try:
+            whole = self.slices.at_step(now, stretch.first)
+            # behind the record of the tick that ends the last step: it belongs to the window
+            whole = whole and self.slices.at_step(now, stretch.first + stretch.steps, after=True)
+            if times:
+                window["start_ns"] = times[0]
+            if whole:
+                window["end_ns"] = times[1]
+            self.close(window, whole, "" if whole else "came too late for its steps")
+        except Stop:
+            self.close(window, False, self.why())
+            raise
+        finally:
+            if marks:
+                self.backend.off()
+                self.slices.aim.marked(ring.since(start))
 
     def _census(self) -> None:
         """Which statements wait for the device, by torch's own word; those that no mark covers get one (``late``)."""
@@ -387,6 +448,11 @@ class Schedule:
         if before_thin is not None:
             self.state.thin = before_thin.followed_by(self.state.thin)
         self.record.facts["marks_cost"] = facts
+
+
+def _length(number: int) -> float:
+    """Seconds of a round's windows."""
+    return min(0.25 * float(1 << number), _LONGEST)
 
 
 def _sleep(seconds: float) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from time import perf_counter, sleep
-from typing import Any, Protocol
+from typing import Any, Callable, Protocol
 
 from awp_lint.detector.profiling.agent.aim import Aim
 from awp_lint.detector.profiling.agent.errand import Errand
@@ -92,6 +92,60 @@ class Slices:
                 self._bytes_per_second = size / max(seconds, 1e-3)
                 self.aim.sliced(ring.since(start))
 
+    def steps(self, first: int, count: int) -> None:
+        """A slice of ``count`` steps that begins with step number ``first``; none where that has begun already."""
+        if torch_module() is None:
+            return
+        ring = self.state.marks_ring()
+        start = ring.written()
+        with self._slice_around():
+            if not self.at_step(self._start_slice, first):
+                self.host.close(self.host.open("trace", step=first, steps=count), False, "came too late for its steps")
+                return
+            window = self._open_slice(step=first, steps=count)
+            begun = self.pace.units
+            errand = Errand(self.tracer.stop, self.tracer.thread, True, lambda: begun() > first + count, at_tick=True)
+            try:
+                whole = self.end(errand)
+                self._end_with_slice(window)
+                self.host.close(window, whole, "" if whole else "lost")
+            except Stop:
+                self.end(errand, 2.0)
+                self._end_with_slice(window)
+                self.host.close(window, False, self.host.why())
+                raise
+            finally:
+                self.backend.off()
+                self._bytes_per_unit = self._keep_slice(window) / count
+                self.aim.sliced(ring.since(start))
+
+    def fitting(self) -> int:
+        """Units that a slice may hold, by what the last one held; two before there is one."""
+        if not self._bytes_per_unit:
+            return 2
+        return max(1, min(200, int(_EVENTS * _BYTES_PER_EVENT / self._bytes_per_unit)))
+
+    def at_step(self, do: Callable[[], None], number: int, after: bool = False) -> bool:
+        """Have the thread that begins step ``number`` do something just before, or just ``after`` that was noted.
+
+        False where it has begun already.
+        """
+        begun = number + after  # steps, when it is to be done
+        errand = Errand(do, after=after, due=lambda: self.pace.units() == begun, at_tick=True)
+        self.state.errand = errand
+        try:
+            while not errand.wait(0.005):
+                if self.pace.units() > begun and errand.cancel():
+                    self.state.errand = None
+                    return False
+                self.host.wait(0.0)
+        except Stop:
+            if not errand.cancel():
+                errand.wait(5.0)
+            self.state.errand = None
+            raise
+        return True
+
     def aimed(self) -> None:
         """Slices that begin at the opening of marks which no slice has shown, and end with them."""
         end = perf_counter() + _AIMING
@@ -158,10 +212,10 @@ class Slices:
                 self.backend.off()
             self.record.save()
 
-    def _open_slice(self) -> dict[str, Any]:
+    def _open_slice(self, **more: int) -> dict[str, Any]:
         name = "trace-%d.json" % self.count
         self.count += 1
-        window = self.host.open("trace", trace=name, threads={})
+        window = self.host.open("trace", trace=name, threads={}, **more)
         window["start_ns"] = min(window["start_ns"], self.tracer.began_ns)
         return window
 
@@ -245,7 +299,7 @@ class Slices:
         first = self.pace.units()
         began = perf_counter()
         budget = _EVENTS * _BYTES_PER_EVENT
-        units = 2 if not self._bytes_per_unit else max(1, min(200, int(budget / self._bytes_per_unit)))
+        units = self.fitting()
         seconds = 0.2 if not self._bytes_per_second else max(0.05, min(longest, budget / self._bytes_per_second))
         cut = ""
 

@@ -133,13 +133,13 @@ class State:
         if place is not None:
             self.led[mark] = place
 
-    def safe_point(self, after: bool = False, codes: tuple[int, ...] = ()) -> None:
+    def safe_point(self, after: bool = False, codes: tuple[int, ...] = (), ticking: bool = False) -> None:
         """A thread of the program is between two operations here; let it do what is asked, if it is the one.
 
-        ``codes``: the records that are written here.
+        ``codes``: the records that are written here. ``ticking``: a unit begins here.
         """
         errand = self.errand
-        if errand is not None and errand.after is after and errand.suits(here(), codes):
+        if errand is not None and errand.after is after and errand.suits(here(), codes, ticking):
             self.errand = None  # first: the one who waits may bring the next at once
             errand.run()
 
@@ -148,13 +148,13 @@ class State:
         if self.parked:
             self.resume()
         if self.errand is not None:
-            self.safe_point()
+            self.safe_point(ticking=True)
             now = time_ns()
         if self.thin is not None and self.recording:
             now = self.thin.unit(marks, now)
         self._tick(now, marks)
         if self.errand is not None:
-            self.safe_point(after=True)
+            self.safe_point(after=True, ticking=True)
 
     def _tick(self, now: int, marks: tuple[int, ...]) -> None:
         ring = self._ticks

@@ -17,7 +17,7 @@ from awp_lint.detector.profiling.ready import port_accepts
 
 CALL = ("call", "work()", None)
 # Long enough for a first round of windows: warm-up, baseline, marks, baseline.
-SPAN = "import time\nend = time.monotonic() + {seconds}\n"
+SPAN = "import time\nend = until({seconds})\n"
 
 
 def looping(body: str, seconds: float = 2.0) -> str:
@@ -221,7 +221,7 @@ def test_fork_while_windows_are_open(tmp_path: Path) -> None:
 POOL = """
 import multiprocessing, time
 def task(n):
-    end = time.monotonic() + 1.8
+    end = until(1.8)
     while time.monotonic() < end:
         work()
     return n * n
