@@ -318,6 +318,18 @@ def busy(folder: Path, lines: int = 5) -> bool:
     return sum(len(entries) for entries in read_log(folder).values()) >= lines
 
 
+def going(folder: Path, end: float, kind: str = "marks") -> bool:
+    """Whether those who drive a run go on: until ``end``, by the monotonic clock, and in the run with us until some
+    process that is measured has held a window of this kind; a minute longer at most."""
+    now = time.monotonic()
+    if now < end or now > end + 60:
+        return now < end
+    states = [json.loads(place.read_text()) for place in (folder / "session").glob("p*.*/process.json")]
+    measured = [state for state in states if state.get("phase") in ("warm-up", "windows")]
+    held = any(window["kind"] == kind and window["complete"] for state in states for window in state["windows"])
+    return bool(measured) and not held
+
+
 def get(folder: Path, path: str, timeout: float = 10.0) -> tuple[int, bytes]:
     """Ask the server of a run."""
     connection = http.client.HTTPConnection("127.0.0.1", int((folder / "port").read_text()), timeout=timeout)

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
-from harness import Program, busy, check_record, executions, kinds, read_log, run_both, wait_for
+from harness import Program, busy, check_record, executions, going, kinds, read_log, run_both, wait_for
 
 from awp_lint.detector.profiling.ready import port_accepts
 
@@ -248,20 +248,21 @@ def engine(pipe):
     for size in range(20):  # captures its graphs
         work()
     pipe.send("ready")
+    end = until(2.5)
     while (request := pipe.recv()) is not None:
         for step in range(request):
             work()
-        pipe.send(request)
+        pipe.send(not time.monotonic() < end)
 if __name__ == "__main__":
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
     process = context.Process(target=engine, args=(theirs,), daemon=True)
     process.start()
     print(ours.recv())
-    end = time.monotonic() + 2.5
-    while time.monotonic() < end:
+    held = []
+    while not held:
         ours.send(10)
-        assert ours.recv() == 10
+        held = ours.recv()
     ours.send(None)
     process.join()
     print(process.exitcode)
@@ -310,7 +311,7 @@ def test_preforked_workers(tmp_path: Path) -> None:
         wait_for(lambda: port_accepts("127.0.0.1", port))
         end = time.monotonic() + 2.5
         seen = set()
-        while time.monotonic() < end:
+        while going(folder, end):
             with socket.create_connection(("127.0.0.1", port)) as connection:
                 connection.sendall(b"x")
                 seen.add(connection.recv(100))

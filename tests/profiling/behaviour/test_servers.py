@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
-from harness import Both, Program, check_record, get, kinds, run_both, up, wait_for
+from harness import Both, Program, check_record, get, going, kinds, run_both, up, wait_for
 
 from awp_lint.detector.profiling.reader import NO_TORCH
 
@@ -53,7 +53,7 @@ def ask(folder: Path, seconds: float) -> None:
     wrong: list[object] = []
 
     def client(paths: list[str]) -> None:
-        while time.monotonic() < end:
+        while going(folder, end):
             for path in paths:
                 status, body = get(folder, path)
                 if (status, body) != ANSWERS[path] and (status, None) != ANSWERS[path]:
