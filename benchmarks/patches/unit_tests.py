@@ -1,16 +1,16 @@
 """A package's own unit tests on modules that `--fix --unsafe-fixes` changed: do the same ones pass as before?
 
-    python benchmarks/patches/unit_tests.py TREE PACKAGE [--modules 10] [--tests 12] [--seed 6] [--python PYTHON]
+    python benchmarks/patches/unit_tests.py TREE PACKAGE [--modules 10] [--tests 6] [--seed 6] [--python PYTHON]
                                             [--fixed FOLDER] [--tests-in tests/models]
 
 TREE is an unpacked source tree with ``src/PACKAGE`` and ``tests``. It is copied, and the package in the copy is fixed
 as a whole (or ``--fixed`` names a folder with a package that was). Every changed file has to compile. A changed
-module's tests are the test file that names most of its classes and functions. The modules that have one are gone
-through in an order drawn by the seed: some of a module's tests, drawn by the seed too, run on the fixed tree, and where
-they run lines that a fix wrote in a function's body, the same tests run on the tree as it was; where they do not, the
-module is passed over, until ``--modules`` of them are compared. Tests run in processes of their own with PYTHON (which
-has what they need), on the CPU, without a network. Printed are the outcomes before and after, how many tests and how
-many changed functions ran. The exit code is 1 where a test that passed fails, or a file does not compile.
+module's tests are the test file that names most of its classes and functions. Of the modules that have one, twice as
+many as are wanted are drawn by the seed: some of each one's tests, drawn by the seed too, run on the fixed tree, and
+where they run lines that a fix wrote in a function's body, the module is compared: the same tests run on the tree as it
+was. The others are passed over. The tests of one tree run in one process with PYTHON (which has what they need), on the
+CPU, without a network. Printed are the outcomes before and after, how many tests and how many changed functions ran.
+The exit code is 1 where a test that passed fails, or a file does not compile.
 """
 
 from __future__ import annotations
@@ -27,12 +27,13 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from xml.etree import ElementTree
 
 HERE = Path(__file__).resolve().parent
-_WATCHED = dict[str, dict[int, list[int]]]
+_Watched = dict[str, dict[int, list[int]]]
 
 
 def changed_files(before: Path, after: Path) -> list[str]:
@@ -75,32 +76,37 @@ def changed_functions(before: Path, after: Path) -> dict[int, list[int]]:
 
 
 def tests_of(module: Path, tests: dict[Path, Counter[str]]) -> Path | None:
-    """The test file that names most of a module's public classes and functions; None where none names any."""
+    """The test file that names most of a module's public classes and functions; None where none names any.
+
+    Of several the one whose name has most words of the module's, then the one that names them most often.
+    """
     tree = ast.parse(module.read_text(encoding="utf-8"))
     names = [n.name for n in tree.body if isinstance(n, ast.ClassDef | ast.FunctionDef) and not n.name.startswith("_")]
-    scores = {path: sum(words[name] > 0 for name in names) for path, words in tests.items()}
-    stem = re.sub(r"^(modeling|scheduling|pipeline|transformer)_", "", module.stem)
-    best = max(scores, key=lambda path: (scores[path], stem in path.stem, -len(path.as_posix()), path.as_posix()))
-    return best if scores[best] else None
+    own = set(re.split("[_0-9]+", module.stem))
+
+    def score(path: Path) -> tuple[int, int, int, str]:
+        alike = len(own & set(re.split("[_0-9]+", path.stem)))
+        return sum(tests[path][n] > 0 for n in names), alike, sum(tests[path][n] for n in names), path.as_posix()
+
+    best = max(tests, key=score)
+    return best if score(best)[0] else None
 
 
 @dataclass(frozen=True)
 class Ran:
-    """Outcomes by test (``passed``, ``failed``, ``skipped``); which functions of the watched file, and lines, ran."""
+    """Outcomes (``passed``, ``failed``, ``skipped``) of each test file's tests; lines of watched files that ran."""
 
-    outcomes: dict[str, str] = field(default_factory=dict)
-    entered: frozenset[int] = frozenset()
-    lines: frozenset[int] = frozenset()
-    elsewhere: bool = False  # the module that ran was not the watched file
+    outcomes: dict[str, dict[str, str]] = field(default_factory=dict)
+    lines: dict[str, set[int]] = field(default_factory=dict)
+    loaded: frozenset[str] = frozenset()
     said: str = ""
 
 
-def run_tests(
-    tree: Path, test: Path, watched: Path, functions: dict[int, list[int]], options: argparse.Namespace
-) -> Ran:
-    """Some tests of one file, on the package of ``tree``."""
+def run_tests(tree: Path, tests: Sequence[Path], watched: _Watched, options: argparse.Namespace) -> Ran:
+    """Some tests of each file, on the package of ``tree``."""
     with tempfile.TemporaryDirectory(prefix="unit-") as folder:
-        report, seen = Path(folder) / "report.xml", Path(folder) / "seen"
+        report, seen, watching = (Path(folder) / name for name in ("report.xml", "seen", "watched"))
+        watching.write_text(json.dumps(watched))
         env = {
             **os.environ,
             "PYTHONPATH": os.pathsep.join([str(tree / "src"), str(HERE)]),
@@ -109,22 +115,25 @@ def run_tests(
             "SAMPLE_TESTS": str(options.tests),
             "SAMPLE_SEED": str(options.seed),
             "SAMPLE_SEEN": str(seen),
-            "SAMPLE_WATCHED": json.dumps({str(watched): functions}),
+            "SAMPLE_WATCHED": str(watching),
             "OMP_NUM_THREADS": "1",
         }
-        command = [options.python, "-m", "pytest", "-q", "-p", "sampled", "-p", "no:cacheprovider"]
-        command += ["--timeout", str(options.timeout), f"--junitxml={report}", str(tree / test)]
-        said = subprocess.run(command, cwd=tree, env=env, capture_output=True, text=True).stdout[-2000:]
+        command = [options.python, "-m", "pytest", "-q", "-p", "sampled", "-p", "no:cacheprovider", "--tb=line"]
+        command += ["--continue-on-collection-errors", "--timeout", str(options.timeout), f"--junitxml={report}"]
+        ran = subprocess.run([*command, *map(str, tests)], cwd=tree, env=env, capture_output=True, text=True)
+        said = "\n".join(ran.stdout.splitlines()[-25:])
         if not report.exists() or not seen.exists():
             return Ran(said=said)
-        outcomes = {}
+        outcomes: dict[str, dict[str, str]] = {}
         for case in ElementTree.parse(report).iter("testcase"):
             kinds = {child.tag for child in case}
-            name = f"{case.get('classname', '').rpartition('.')[2]}.{case.get('name')}"
-            outcomes[name] = "failed" if kinds & {"failure", "error"} else "skipped" if "skipped" in kinds else "passed"
+            words = case.get("classname", "").split(".")
+            file = next((str(t) for t in tests if list(t.with_suffix("").parts) == words[: len(t.parts)]), "")
+            name = f"{words[-1]}.{case.get('name')}"
+            outcome = "failed" if kinds & {"failure", "error"} else "skipped" if "skipped" in kinds else "passed"
+            outcomes.setdefault(file, {})[name] = outcome
         told = json.loads(seen.read_text())
-        entered, lines = (frozenset(told[key].get(str(watched), ())) for key in ("entered", "ran"))
-        return Ran(outcomes, entered, lines, str(watched) not in told["loaded"], said)
+        return Ran(outcomes, {f: set(lines) for f, lines in told["ran"].items()}, frozenset(told["loaded"]), said)
 
 
 def fix(tree: Path, package: str) -> None:
@@ -139,7 +148,7 @@ def main() -> int:
     parser.add_argument("tree", type=Path)
     parser.add_argument("package")
     parser.add_argument("--modules", type=int, default=10)
-    parser.add_argument("--tests", type=int, default=12, help="tests a module, at most")
+    parser.add_argument("--tests", type=int, default=6, help="tests a module, at most")
     parser.add_argument("--seed", type=int, default=6)
     parser.add_argument("--timeout", type=int, default=300, help="seconds a test")
     parser.add_argument("--python", default=sys.executable)
@@ -180,41 +189,49 @@ def compare(tree: Path, copy: Path, options: argparse.Namespace) -> int:
     }
     functions = {name: changed_functions(before / name, after / name) for name in files}
     pairs = {name: test for name in files if functions[name] and (test := tests_of(before / name, tests)) is not None}
-    order = options.only or random.Random(options.seed).sample(sorted(pairs), len(pairs))
+    most = min(2 * options.modules, len(pairs))
+    order = options.only or random.Random(options.seed).sample(sorted(pairs), most)
     print(f"{sum(map(bool, functions.values()))} of them have changes in functions, {len(pairs)} of these have tests")
-    print(f"in the order drawn by seed {options.seed}; passed, failed, skipped tests; functions whose new lines ran")
-    print(f"{'module':64}{'before':>12}{'after':>12}  functions")
-    compared = ran_functions = ran_tests = 0
+    print(f"{len(order)} drawn by seed {options.seed}; passed, failed, skipped tests; functions whose new lines ran")
+    print(f"{'module':64}{'before':>12}{'after':>12}  functions", flush=True)
+    files_of = {name: pairs[name].relative_to(tree) for name in order}
+    watched: _Watched = {str(after / name): functions[name] for name in order}
+    second = run_tests(copy, sorted(set(files_of.values())), watched, options)
+    hit = {name: _whose_lines_ran(functions[name], second.lines.get(str(after / name), set())) for name in order}
+    chosen = [name for name in order if hit[name]][: options.modules]
+    first = run_tests(tree, sorted({files_of[name] for name in chosen}), {}, options) if chosen else Ran()
+    ran_tests = 0
     for name in order:
-        if compared == options.modules:
-            break
-        test = pairs[name].relative_to(tree)
-        second = run_tests(copy, test, after / name, functions[name], options)
-        hit = [first for first, lines in functions[name].items() if second.lines & set(lines)]
-        if not hit:
-            why = "another file was loaded" if second.elsewhere and second.outcomes else "no new line ran"
-            print(f"{name:64}{'':>12}{_counts(second):>12}  passed over: {why}", flush=True)
-            if not second.outcomes:
-                print(f"    {test} could not be run: {second.said.strip().splitlines()[-1:]}")
+        was, now = (ran.outcomes.get(str(files_of[name]), {}) for ran in (first, second))
+        if name not in chosen:
+            loaded = str(after / name) in second.loaded
+            why = "more than are wanted" if hit[name] else "no new line ran" if loaded else "not loaded"
+            print(f"{name:64}{'':>12}{_counts(now):>12}  passed over: {why}")
             continue
-        first = run_tests(tree, test, before / name, {}, options)
-        compared, ran_functions = compared + 1, ran_functions + len(hit)
-        ran_tests += sum(outcome == "passed" for outcome in first.outcomes.values())
-        print(f"{name:64}{_counts(first):>12}{_counts(second):>12}  {len(hit)} of {len(functions[name])}", flush=True)
-        worse = [
-            t for t, outcome in first.outcomes.items() if outcome == "passed" and second.outcomes.get(t) != "passed"
-        ]
-        wrong += [f"{name}: {t} {second.outcomes.get(t, 'is not there')}" for t in worse]
-        if first.elsewhere or second.elsewhere:
-            wrong.append(f"{name}: the tests loaded another file")
-    print(f"{compared} modules compared: {ran_tests} tests passed before, new lines of {ran_functions} functions ran")
+        ran_tests += sum(outcome == "passed" for outcome in was.values())
+        print(f"{name:64}{_counts(was):>12}{_counts(now):>12}  {len(hit[name])} of {len(functions[name])}")
+        worse = [test for test, outcome in was.items() if outcome == "passed" and now.get(test) != "passed"]
+        wrong += [f"{name}: {test} {now.get(test, 'is not there')}" for test in worse]
+        if str(before / name) not in first.loaded:
+            wrong.append(f"{name}: the tests of the tree as it was loaded another file")
+    ran_functions = sum(len(hit[name]) for name in chosen)
+    print(
+        f"{len(chosen)} modules compared: {ran_tests} tests passed before, new lines of {ran_functions} functions ran"
+    )
+    if not second.outcomes or (chosen and not first.outcomes):
+        wrong.append(f"the tests could not be run:\n{(first if second.outcomes else second).said}")
     for line in wrong:
         print(f"WRONG {line}")
     return 1 if wrong else 0
 
 
-def _counts(ran: Ran) -> str:
-    counted = Counter(ran.outcomes.values())
+def _whose_lines_ran(functions: dict[int, list[int]], ran: set[int]) -> list[int]:
+    """The functions of which a changed line ran."""
+    return [first for first, lines in functions.items() if ran & set(lines)]
+
+
+def _counts(outcomes: dict[str, str]) -> str:
+    counted = Counter(outcomes.values())
     return f"{counted['passed']}, {counted['failed']}, {counted['skipped']}"
 
 
