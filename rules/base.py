@@ -56,7 +56,8 @@ class Rule:
     ``telling`` is what such a definition's text holds besides one of the words, where they alone are too common.
     ``calls``: of ``ast.Call`` nodes it is asked about those alone whose last name (``item`` of ``x.item()``, what was
     imported where it got another name) is one of these; None for all of them. ``tolerance``: by how much results of
-    rewritten code may differ, in units in the last place of a result's largest value; 0 for the same bits.
+    rewritten code may differ, in units in the last place of a result's largest value; 0 for the same bits. ``manual``:
+    its rewrite is for so few spellings that under a tenth of its findings get one.
     """
 
     id: ClassVar[str]
@@ -79,6 +80,7 @@ class Rule:
     fine: ClassVar[str]
     safety: ClassVar[str]
     tolerance: ClassVar[int] = 0
+    manual: ClassVar[bool] = False
     references: ClassVar[tuple[str, ...]]
     bad: ClassVar[str]
     good: ClassVar[str]

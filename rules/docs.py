@@ -44,6 +44,8 @@ _MARKS = {
 def explain(rule: Rule) -> str:
     """The page of one rule as Markdown."""
     fix = "has a rewrite" if rule.rewrites() else "recommendation only"
+    if rule.manual:
+        fix = "manual: a rewrite for a few spellings only"
     confirmed = "Nothing that a run could show." if rule.event is Event.NONE else (
         f"With `--profile`: {_EVENTS[rule.event]} {_MARKS[rule.mark]}."
     )  # fmt: skip

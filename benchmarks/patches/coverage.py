@@ -20,6 +20,7 @@ from awp_lint.detector.project.source import Source
 from awp_lint.detector.scan import scan
 from awp_lint.patches.plan import with_diff
 from awp_lint.patches.steploop.build import with_step_patches
+from awp_lint.rules.registry import all_rules
 
 
 def main() -> int:
@@ -58,6 +59,11 @@ def main() -> int:
         rest = patched - safe[most] - unsafe[most]
         print(f"{'all but ' + most:<28}{total - count:>9}{'':>15}{rest / (total - count):>12.1%}")
     print(f"{result.files} files, {result.lines} lines, {len(problems)} problems")
+    few = {rule.id: rule.manual for rule in all_rules() if rule.rewrites() and found[rule.id] >= 10}
+    few = {name: manual for name, manual in few.items() if safe[name] + unsafe[name] < found[name] / 10}
+    for manual, words in ((True, "marked manual"), (False, "not marked")):
+        names = " ".join(name for name in few if few[name] is manual)
+        print(f"rules of ten findings or more with a rewrite for under a tenth, {words}: {names or 'none'}")
     return 0
 
 

@@ -105,6 +105,7 @@ class InvariantRecompute(Rule):
         passes, which nobody may write into. Across functions a recommendation: compute it in the model's `forward` or
         in a buffer, and pass it down.
         """
+    manual = True
     references = (
         "huggingface/transformers#34858 rotary tables handed down to the layers",
         "https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html",

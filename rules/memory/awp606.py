@@ -58,6 +58,7 @@ class MovePerCall(Rule):
         as they are, which a buffer would not grant under `model.half()`. Otherwise a recommendation: register a buffer
         (`persistent=False` keeps checkpoints as they are), or keep one copy a device; move models once at start-up.
         """
+    manual = True
     references = (
         "huggingface/diffusers#13406 a rope table copied in every forward",
         "https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.register_buffer",
