@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from awp_lint.detector.finding import Confidence, Event, Fix, MarkKind, RootCause
 from awp_lint.detector.semantics.view import FileView, FunctionView, Level, LoopKind
 from awp_lint.rules.base import Candidate, Rule
-from awp_lint.rules.batching.calls import over_batches
+from awp_lint.rules.batching.calls import in_pieces
 from awp_lint.rules.common import (
     frequency_reason,
     hot_frequency,
@@ -99,7 +99,7 @@ class RowSamplingLoop(Rule):
 
     def candidates(self, node: ast.AST, view: FunctionView, file: FileView) -> Iterator[Candidate]:
         assert isinstance(node, ast.For)
-        if view.loop_kind(node) not in _LOOPS or over_batches(node):
+        if view.loop_kind(node) not in _LOOPS or in_pieces(view, node):
             return
         row = _row(node, view)
         if row is None:
