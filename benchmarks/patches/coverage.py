@@ -62,8 +62,8 @@ def main() -> int:
     few = {rule.id: rule.manual for rule in all_rules() if rule.rewrites() and found[rule.id] >= 10}
     few = {name: manual for name, manual in few.items() if safe[name] + unsafe[name] < found[name] / 10}
     for manual, words in ((True, "marked manual"), (False, "not marked")):
-        names = " ".join(name for name in few if few[name] is manual)
-        print(f"rules of ten findings or more with a rewrite for under a tenth, {words}: {names or 'none'}")
+        ids = " ".join(name for name in few if few[name] is manual)
+        print(f"rules of ten findings or more with a rewrite for under a tenth, {words}: {ids or 'none'}")
     return 0
 
 
