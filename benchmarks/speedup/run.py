@@ -21,14 +21,14 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from measure import save, table
+from measure import RESULTS, save, table
 
 import apps
 
@@ -186,22 +186,32 @@ def _range(middle: float | None, low: float | None, high: float | None) -> str:
     return (f"{middle:+.1f}" if middle is not None else "at most") + ends
 
 
-def overview(results: Sequence[Result]) -> str:
-    """A row an app."""
-    rows = [
-        ["app", "unit", "ms", "true", "false", "missed", "tried", "verified", "joint %", "speed-up", "launches", "s"]
-    ]
+def recovered(result: Result, experts: Mapping[str, float]) -> float | None:
+    """The share of an expert version's saving that the verified patches bring, None where either is unknown."""
+    saving = (result.joint or {}).get("saving_pct")
+    expert = experts.get(result.app, 0.0)
+    return saving / expert if saving is not None and expert > 0.0 else None
+
+
+def overview(results: Sequence[Result], experts: Mapping[str, float]) -> str:
+    """A row an app; ``experts`` are savings of expert versions in percent."""
+    rows = [[
+        "app", "unit", "ms", "true", "false", "missed", "tried", "verified", "joint %", "speed-up", "of expert's",
+        "launches", "s",
+    ]]  # fmt: skip
     for result in results:
         if result.error:
-            rows.append([result.app, "failed", *[""] * 9, f"{result.seconds:.0f}"])
+            rows.append([result.app, "failed", *[""] * 10, f"{result.seconds:.0f}"])
             continue
+        share = recovered(result, experts)
         joint = result.joint or {}
         rows.append([
             result.app, result.unit, "" if result.unit_ms is None else f"{result.unit_ms:.2f}",
             str(result.true), str(result.false), str(result.missed), str(len(result.patches)),
             str(sum(patch.verdict == "verified" for patch in result.patches)),
             _range(joint.get("saving_pct"), joint.get("low_pct"), joint.get("high_pct")),
-            "" if result.speedup is None else f"{result.speedup:.2f}", str(result.launches), f"{result.seconds:.0f}",
+            "" if result.speedup is None else f"{result.speedup:.2f}", "" if share is None else f"{share:.0%}",
+            str(result.launches), f"{result.seconds:.0f}",
         ])  # fmt: skip
     return table(rows)
 
@@ -249,7 +259,12 @@ def main() -> int:
     parser.add_argument("--budget", type=float, default=60.0, help="seconds of proving an app (default %(default)s)")
     parser.add_argument("--requests", type=int, help="of one launch (default: a minute or two of work)")
     parser.add_argument("--save", metavar="NAME", help="also write benchmarks/results/NAME.json and .txt")
+    parser.add_argument("--experts", metavar="NAME", help="savings of expert versions: results/NAME.json of experts.py")
     options = parser.parse_args()
+    experts = {}
+    if options.experts:
+        kept = json.loads((RESULTS / f"{options.experts}.json").read_text(encoding="utf-8"))["apps"]
+        experts = {app: float(figures["saving_pct"]) for app, figures in kept.items()}
     known = sorted(path.parent.name for path in apps.APPS.glob("*/faults.json"))
     if unknown := set(options.apps) - set(known):
         parser.error(f"no such app: {', '.join(sorted(unknown))} (there are {', '.join(known)})")
@@ -258,7 +273,7 @@ def main() -> int:
         results.append(run(apps.APPS / name, options.size, options.budget, options.requests))
         print(patches(results[-1]), flush=True)
         print(flush=True)
-    text = "\n\n".join((overview(results), summary(results)))
+    text = "\n\n".join((overview(results, experts), summary(results)))
     print(text)
     if options.save:
         figures = {

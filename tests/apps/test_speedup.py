@@ -59,9 +59,9 @@ def test_a_report_becomes_rows(speedup: ModuleType) -> None:
     assert (result.true, result.false, result.tolerated, result.launches) == (0, 1, 2, 3)
     assert [patch.verdict for patch in result.patches] == ["verified", "not resolved"]
     assert [patch.within for patch in result.patches] == [True, False]
-    shown = speedup.overview([result])
+    shown = speedup.overview([result], {"chat": 62.5})
     assert shown.splitlines()[1].split() == [
-        "chat", "step", "8.00", "0", "1", "0", "2", "1", "+50.0", "[45.0,", "55.0]", "2.00", "3", "61"
+        "chat", "step", "8.00", "0", "1", "0", "2", "1", "+50.0", "[45.0,", "55.0]", "2.00", "80%", "3", "61"
     ]  # fmt: skip
     assert "+25.0 [22.0, 28.0]" in speedup.patches(result)
     told = speedup.summary([result])
@@ -76,7 +76,7 @@ def test_apps_without_figures(speedup: ModuleType) -> None:
     assert quiet.speedup is None
     assert "clicks: no patch was tried" in speedup.patches(quiet)
     assert "detect failed: no device" in speedup.summary([failed, quiet])
-    assert speedup.overview([failed, quiet]).splitlines()[1].startswith("detect  failed")
+    assert speedup.overview([failed, quiet], {}).splitlines()[1].startswith("detect  failed")
 
 
 def test_every_app_has_its_amount_of_work(speedup: ModuleType) -> None:
