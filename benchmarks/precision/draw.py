@@ -21,6 +21,7 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter, defaultdict
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +70,12 @@ def draw(found: list[dict[str, Any]], number: int, generator: random.Random) -> 
     return [row for rule in sorted(taken) for row in generator.sample(by_rule[rule], taken[rule])]
 
 
+def inside(finding: dict[str, Any], folder: Path) -> str:
+    """The finding's path within the folder."""
+    path = Path(finding["path"])
+    return str((path if path.exists() else folder / path).resolve().relative_to(folder.resolve()))
+
+
 def excerpt(path: Path, finding: dict[str, Any]) -> str:
     """The lines around a finding; the finding's own are marked."""
     lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
@@ -87,12 +94,24 @@ def wilson(good: int, total: int) -> tuple[float, float]:
     return middle - half, middle + half
 
 
-def draw_all(folders: list[Path], each: int, out: Path, seed: int = SEED) -> None:
+def known(readings: Sequence[Path]) -> set[tuple[str, str, str, int]]:
+    """Package, rule, path and line of findings that were judged before."""
+    found = set()
+    for path in readings:
+        with path.open(encoding="utf-8", newline="") as stream:
+            found.update((row["package"], row["rule"], row["path"], int(row["line"])) for row in csv.DictReader(stream))
+    return found
+
+
+def draw_all(folders: list[Path], each: int, out: Path, seed: int = SEED, before: Sequence[Path] = ()) -> None:
     out.mkdir(parents=True, exist_ok=True)
+    judged = known(before)
     rows: list[dict[str, Any]] = []
     for folder in folders:
         generator = random.Random(f"{seed} {folder.name}")
         found = scan(folder)
+        total = len(found)
+        found = [f for f in found if (folder.name, f["rule"], inside(f, folder), f["line"]) not in judged]
         chosen = draw(found, each, generator)
         generator.shuffle(chosen)
         pieces = []
@@ -104,7 +123,7 @@ def draw_all(folders: list[Path], each: int, out: Path, seed: int = SEED) -> Non
                     "number": len(rows) + 1,
                     "package": folder.name,
                     "rule": finding["rule"],
-                    "path": str(path.resolve().relative_to(folder.resolve())),
+                    "path": inside(finding, folder),
                     "line": finding["line"],
                 }
             )
@@ -116,7 +135,7 @@ def draw_all(folders: list[Path], each: int, out: Path, seed: int = SEED) -> Non
                 f"{excerpt(path, finding)}\n"
             )
         (out / f"{folder.name}.txt").write_text("\n".join(pieces), encoding="utf-8")
-        print(f"{folder.name}: {len(chosen)} of {len(found)} findings drawn")
+        print(f"{folder.name}: {len(chosen)} of {total} findings drawn, {total - len(found)} of them judged before")
     with (out / "drawn.csv").open("w", encoding="utf-8", newline="") as stream:
         writer = csv.DictWriter(stream, ["number", "package", "rule", "path", "line"])
         writer.writeheader()
@@ -191,6 +210,9 @@ def main() -> None:
     drawing.add_argument("folders", nargs="+", type=Path)
     drawing.add_argument("--each", type=int, default=60)
     drawing.add_argument("--out", type=Path, required=True)
+    drawing.add_argument(
+        "--without", type=Path, action="append", default=[], help="a CSV of findings judged before, which are left out"
+    )
     drawing.add_argument("--seed", type=int, default=SEED, help="another one draws a fresh sample")
     counting = commands.add_parser("count")
     counting.add_argument("out", type=Path)
@@ -198,7 +220,7 @@ def main() -> None:
     counting.add_argument("--settled", type=Path)
     options = parser.parse_args()
     if options.command == "draw":
-        draw_all(options.folders, options.each, options.out, options.seed)
+        draw_all(options.folders, options.each, options.out, options.seed, options.without)
     else:
         count(options.out, options.reader, options.settled)
 
