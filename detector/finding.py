@@ -205,6 +205,16 @@ class PredictedSaving:
 
 
 @dataclass(frozen=True, slots=True)
+class Percentiles:
+    """Of a series of times in ms. None where the series is too short to hold one: 20 values for p95, 100 for p99."""
+
+    values: int
+    p50: float
+    p95: float | None
+    p99: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class Evidence:
     """What a run measured for one finding, per ``unit`` (``calls`` is the total)."""
 
@@ -221,6 +231,7 @@ class Evidence:
     launches: float | None = None
     copies: Copies = field(default_factory=Copies)
     predicted_saving: PredictedSaving | None = None
+    call_ms: Percentiles | None = None  # host time of one execution, in windows without the profiler
 
 
 class VerificationVerdict(enum.Enum):

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from awp_lint.detector.profiling import units
+from awp_lint.detector.profiling import percentiles, units
 from awp_lint.detector.profiling.costs import Costs
 from awp_lint.detector.profiling.critical import critical
 from awp_lint.detector.profiling.idle import CAUSES
@@ -37,6 +37,7 @@ def profile_object(
         "started": datetime.fromtimestamp(session.started_ns / 1e9, timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
         "causes": {},
         "critical_path": {},
+        "percentiles": {"step": None, "request": None},
         "telemetry": dict(telemetry) if telemetry is not None else None,
         "overhead": {"marks_pct": None, "trace_pct": None, "tool_s": None},
         "windows": [
@@ -54,6 +55,7 @@ def profile_object(
     process, costs = max(processes, key=lambda entry: work(entry[1]))
     facts, time = costs.facts, costs.time
     profile["unit_ms"] = time.mean_ms
+    profile["percentiles"] = dict(percentiles.of_process(process, kind))
     if kind == "step":
         profile["ttft_ms"], profile["tpot_ms"] = units.latencies(process.windows)
     if facts.gpu_seen and facts.busy_ms.size:

@@ -41,6 +41,7 @@ class Measured:
     problems: tuple[str, ...]
     whatif: WhatIf | None  # of the process that ran the mark most
     mark: int  # the mark's number there
+    calls_ms: Floats  # each execution in marks-only windows, so many as are kept
 
     @property
     def call_ms(self) -> float | None:
@@ -144,6 +145,7 @@ def pool(found: Sequence[tuple[ProcessSession, Costs, int]], unit: str) -> Measu
         problems=tuple(dict.fromkeys(p for c in costs for p in c.facts.problems)),
         whatif=most.whatif,
         mark=number,
+        calls_ms=joined([c.singles.host_ms[i] for _, c, i in running if i in c.singles.host_ms]),
     )
     astray = sum(int(c.table.astray[i]) for _, c, i in running)
     within = float(measured.figures["calls"].sum() + measured.host_calls.sum())

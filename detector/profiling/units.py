@@ -48,7 +48,11 @@ def spans(window: Window, whole_window: bool) -> Spans:
     """
     if whole_window:
         return Spans(np.array([window.start_ns], np.int64), np.array([window.end_ns], np.int64))
-    ticks = np.asarray(window.ticks, np.int64)
+    return between(np.asarray(window.ticks, np.int64))
+
+
+def between(ticks: Ints) -> Spans:
+    """From tick to tick, pauses left out."""
     if ticks.size < 2:
         return Spans(np.empty(0, np.int64), np.empty(0, np.int64))
     length = np.diff(ticks)

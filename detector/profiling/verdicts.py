@@ -8,6 +8,7 @@ from dataclasses import replace
 from awp_lint.detector.finding import Copies, Event, Evidence, Finding, PredictedSaving, Verdict
 from awp_lint.detector.profiling.bounds import Bound, saving_bound
 from awp_lint.detector.profiling.evidence import Measured
+from awp_lint.detector.profiling.percentiles import percentiles
 from awp_lint.detector.profiling.replay import Saving
 
 MIN_PCT = 1.0
@@ -260,4 +261,5 @@ def _evidence(
         launches=measured.mean("launches") if device else None,
         copies=measured.copies if device else Copies(),
         predicted_saving=saving,
+        call_ms=percentiles(measured.calls_ms),
     )

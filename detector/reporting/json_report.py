@@ -7,7 +7,7 @@ from importlib import resources
 from typing import Any
 
 from awp_lint import __version__
-from awp_lint.detector.finding import Evidence, Finding, Fix
+from awp_lint.detector.finding import Evidence, Finding, Fix, Percentiles
 from awp_lint.detector.reporting.report import Report, as_json
 from awp_lint.detector.semantics.view import Target
 from awp_lint.detector.verification.words import as_dict as verification_dict
@@ -134,6 +134,18 @@ def evidence_dict(evidence: Evidence | None) -> dict[str, Any] | None:
             "high_pct": _round(saving.high_pct),
             "assumption": saving.assumption,
         },
+        "call_ms": _percentiles(evidence.call_ms),
+    }
+
+
+def _percentiles(found: Percentiles | None) -> dict[str, Any] | None:
+    if found is None:
+        return None
+    return {
+        "values": found.values,
+        "p50": _round(found.p50),
+        "p95": _round(found.p95),
+        "p99": _round(found.p99),
     }
 
 

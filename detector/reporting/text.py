@@ -194,6 +194,8 @@ def _evidence_lines(evidence: Evidence) -> Iterator[Line]:
     ):
         if value is not None:
             figures.append(f"{name} {value:.3f} ms")
+    if evidence.call_ms is not None and evidence.call_ms.p95 is not None:
+        figures.append(f"a call {evidence.call_ms.p50:.3f} ms, p95 {evidence.call_ms.p95:.3f} ms")
     if evidence.launches is not None:
         figures.append(f"{evidence.launches:.4g} launches")
     for count, name in ((evidence.copies.h2d_bytes, "to the device"), (evidence.copies.d2h_bytes, "to the host")):
@@ -234,6 +236,10 @@ def _profile_lines(profile: Mapping[str, Any]) -> Iterator[Line]:
     yield line(("Profile  ", "bold"), " · ".join(figures) if figures else "nothing could be measured")
     if profile.get("root_cause"):
         yield line(("Cause    ", "bold"), str(profile["root_cause"]))
+    times = profile.get("percentiles") or {}
+    known = [f"{name} {shown}" for name, found in times.items() if (shown := _percentiles(found))]
+    if known:
+        yield line(("Times    ", "bold"), " · ".join(known))
     census = profile.get("census")
     if census is not None:
         flagged = sum(row["flagged"] for row in census["waits"])
@@ -263,6 +269,11 @@ def _profile_lines(profile: Mapping[str, Any]) -> Iterator[Line]:
     if profile.get("trusted") is False:
         yield line(("Not trusted: ", "bold yellow"), "; ".join(profile.get("reasons") or ("no reason recorded",)))
     yield line()
+
+
+def _percentiles(found: Mapping[str, Any] | None) -> str:
+    names = ("p50", "p95", "p99")
+    return " ".join(f"{name} {found[name]:.3f} ms" for name in names if found and found[name] is not None)
 
 
 def _summary(report: Report) -> Iterator[Line]:
