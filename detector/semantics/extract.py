@@ -301,7 +301,8 @@ class _Extractor(Calling):
         if not body or not f.parameters:
             return found
         for name, state in conditions.held(test, taken):
-            if name in f.parameters and f.decides(name, state):
+            known = any(f.branches[number][0][:2] == (name, state) for number in found)
+            if not known and name in f.parameters and f.decides(name, state):
                 first, last = body[0], body[-1]
                 end = last.end_lineno or last.lineno, last.end_col_offset or 0
                 f.branches.append((BranchFact(name, state, first.lineno, first.col_offset, *end), f.loop_end))

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from awp_lint.detector.semantics.extract import extract
 from awp_lint.detector.semantics.model import view_of_source
 from awp_lint.detector.semantics.view import Region
 
@@ -203,3 +204,11 @@ def test_lines_that_no_call_makes_run_lie_in_a_fallback(link: Any) -> None:
     assert not view.regions(by_text["self.placed(boxes)"]) & Region.FALLBACK
     assert str(view.frequency(by_text["self.placed(boxes)"])) == "request"
     assert str(view.frequency(by_text["self.each(points)"])) == "request×step"
+
+
+def test_the_same_question_asked_a_thousand_times_is_kept_once() -> None:
+    body = "".join(f"    if x is None:\n        return {n}\n" for n in range(1000))
+    text = f"def f(x=None):\n{body}    g(x)\n"
+    function = extract(ast.parse(text), text).functions[1]
+    assert function.calls[0].when == (("x", "given"),)
+    assert len(function.branches) == 1001  # every return that is left, and what follows the first
