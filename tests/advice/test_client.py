@@ -190,12 +190,10 @@ def test_a_wrong_address_is_final() -> None:
 
 
 def test_silence_and_dripping_end_in_time(llm: FakeLlm) -> None:
-    for reply in (Reply('{"n": 3}', delay=30), Reply("", endless=0.2)):
+    for reply in (Reply('{"n": 3}', delay=250), Reply("", endless=0.2)):  # longer than a test may take
         llm.answers(reply)
-        began = time.monotonic()
         with pytest.raises(LlmError, match=r"no answer in|did not end in time"):
             ask(llm, timeout=1)
-        assert time.monotonic() - began < 10
 
 
 def test_busy_servers_are_tried_again_and_every_try_counts(llm: FakeLlm) -> None:
