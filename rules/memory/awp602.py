@@ -285,9 +285,10 @@ def _with_keywords(args: list[cst.Arg], wanted: dict[str, cst.BaseExpression]) -
     if not args:
         return added
     between = args[0].comma if len(args) > 1 else cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
-    last = args[-1].comma
-    result = [*args[:-1], args[-1].with_changes(comma=between), *(arg.with_changes(comma=between) for arg in added)]
-    return [*result[:-1], result[-1].with_changes(comma=last)]
+    last, tail = args[-1].comma, args[-1].whitespace_after_arg  # the bracket may stand on a line of its own
+    before = args[-1].with_changes(comma=between, whitespace_after_arg=cst.SimpleWhitespace(""))
+    result = [*args[:-1], before, *(arg.with_changes(comma=between) for arg in added)]
+    return [*result[:-1], result[-1].with_changes(comma=last, whitespace_after_arg=tail)]
 
 
 def _known_keywords(call: cst.Call) -> bool:

@@ -222,5 +222,7 @@ def _is_module(view: FunctionView) -> bool:
     known = view.memo.setdefault(_is_module, {})
     if not known:
         modules = (".Module", "LightningModule")
-        known[None] = any(base.startswith("torch.nn.") or base.endswith(modules) for base in view.class_bases)
+        # A base in a file that is not shown may be one: who has a `forward` and a base is called by others.
+        forward = isinstance(view.node, ast.FunctionDef) and view.node.name == "forward" and bool(view.class_bases)
+        known[None] = forward or any(b.startswith("torch.nn.") or b.endswith(modules) for b in view.class_bases)
     return bool(known[None])

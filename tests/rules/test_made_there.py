@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import textwrap
+
 import pytest
 
 from awp_lint.detector.project.source import Source
 from awp_lint.detector.semantics.model import view_of_source
 from awp_lint.patches.plan import plan_file
 from awp_lint.rules.engine import run_rules
+from awp_lint.rules.memory.awp602 import CreateThenMove
 from awp_lint.rules.registry import all_rules
 
 _CODE = """
@@ -77,3 +80,14 @@ def test_factories_get_the_device(before: tuple[str, ...], after: tuple[str, ...
 )
 def test_others_stay_where_they_are(lines: tuple[str, ...]) -> None:
     assert _fixed(*lines) == _CODE.format(lines="\n".join(f"        {line}" for line in lines))
+
+
+def test_a_bracket_on_a_line_of_its_own_stays_there() -> None:
+    made = "torch.arange(hidden_states.shape[1]).to(hidden_states.device)"
+    split = "torch.arange(\n            0, hidden_states.shape[1], dtype=torch.long{device}\n        ){to}"
+    code = textwrap.dedent(CreateThenMove.bad)
+    assert made in code
+    text = code.replace(made, split.format(device="", to=".to(hidden_states.device)"))
+    found = [f for f in run_rules(view_of_source(text, path="m.py"), all_rules()).findings if f.rule == "AWP602"]
+    after = plan_file(Source.decode("m.py", text.encode()), found).after
+    assert after == code.replace(made, split.format(device=", device=hidden_states.device", to=""))
