@@ -23,7 +23,7 @@ from awp_lint.detector.project.stored import dumps, loads
 from awp_lint.detector.scan import Unit
 from awp_lint.detector.semantics.asking import Answers, Asking, Question, from_project
 from awp_lint.detector.semantics.extract import extract
-from awp_lint.detector.semantics.facts import FileFacts, FunctionFact, shape
+from awp_lint.detector.semantics.facts import FileFacts, FunctionFact, packed, shape, unpacked
 from awp_lint.detector.semantics.linked import Linked
 from awp_lint.detector.semantics.loops import LEVELS
 from awp_lint.detector.semantics.masking import source_lines, without_bodies
@@ -163,14 +163,14 @@ def facts_of(task: tuple[ReadFile, bool]) -> Made:
     digest = hashlib.blake2b(values.packed, digest_size=16)
     digest.update(" ".join(sorted(values.called)).encode("utf-8", "surrogatepass"))
     brief = Brief(None, shape(facts), digest.digest())
-    return Made(brief, dumps((facts, values)))
+    return Made(brief, dumps((packed(facts), values)))
 
 
 def load_facts(data: bytes) -> tuple[FileFacts, FileValues]:
     """The facts of a file from their pickled form."""
     facts, values = loads(data)
-    assert isinstance(facts, FileFacts) and isinstance(values, FileValues)
-    return facts, values
+    assert isinstance(facts, tuple) and isinstance(values, FileValues)
+    return unpacked(facts), values
 
 
 # rules ---------------------------------------------------------------------------------------------------------------

@@ -96,14 +96,16 @@ class Vocabulary:
 
     def __init__(self, text: str) -> None:
         self._raw = text.encode("utf-8", "surrogatepass")
-        self._identifiers = b" ".join(set(self._raw.translate(_APART).split()))
+        self._apart = set(self._raw.translate(_APART).split())
+        self._identifiers = b" ".join(self._apart)
         self._held: dict[bytes, bool] = {}
 
     def holds(self, word: bytes) -> bool:
         """Whether the text holds the word, anywhere."""
         known = self._held.get(word)
         if known is None:
-            known = self._held[word] = _core(word) in self._identifiers and word in self._raw
+            core = _core(word)
+            known = self._held[word] = (core in self._apart or core in self._identifiers) and word in self._raw
         return known
 
 

@@ -401,8 +401,8 @@ class _Extractor(Calling):
     def guard_of(self, test: ast.expr, taken: bool, body: Sequence[ast.stmt]) -> int:
         found = regions.test_region(test, taken)
         if body and isinstance(body[-1], ast.Raise):
-            found |= Region.ERROR
-        return GUARD_SKIP if found & _SKIPPED else 0
+            return GUARD_SKIP
+        return GUARD_SKIP if found is not Region.NONE and found & _SKIPPED else 0
 
     def attempt(self, node: ast.stmt, f: FunctionDraft, loops: tuple[str, ...], guard: int) -> None:
         for part in ("body", "orelse", "finalbody"):

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import ast
+import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
@@ -94,6 +95,7 @@ class FunctionModel:
         self._loops: dict[ast.AST, tuple[LoopNode, ...]] = {}
         self._written: dict[ast.AST, frozenset[str]] = {}
         self._regions: dict[ast.AST, Region] = {}
+        self._around: dict[ast.AST, Region] = {}
         self._frequencies: dict[ast.AST, Frequency] = {}
         self._clocks: dict[ast.stmt, bool] = {}
         self.memo: dict[Any, dict[Any, Any]] = {}
@@ -300,10 +302,7 @@ class FunctionModel:
         return known
 
     def _surroundings(self, node: ast.AST) -> Region:
-        found = self.own_regions
-        qualified: Callable[[ast.expr], str | None] = self.names.qualified
-        for child, parent in self.definition.ancestors(node):
-            found |= regions.block_region(child, parent, qualified)
+        found = self._blocks(node)
         if None in self._parts_around(node):
             found |= Region.FALLBACK
         if not found & Region.TIMED and node is not self.definition.node:
@@ -312,6 +311,23 @@ class FunctionModel:
                 self._clocks[statement] = self._beside_clock(statement)
             if self._clocks[statement]:
                 found |= Region.TIMED
+        return found
+
+    def _blocks(self, node: ast.AST) -> Region:
+        """The regions of the blocks around a node: those around its parent, and what its place in there adds."""
+        path = [node]
+        while (found := self._around.get(path[-1])) is None:
+            above = self.definition.parent(path[-1])
+            if above is None:
+                found = self._around[path[-1]] = self.own_regions
+                break
+            path.append(above)
+        qualified: Callable[[ast.expr], str | None] = self.names.qualified
+        for parent, child in itertools.pairwise(reversed(path)):
+            more = regions.block_region(child, parent, qualified)
+            if more is not Region.NONE:
+                found |= more
+            self._around[child] = found
         return found
 
     def _beside_clock(self, statement: ast.stmt) -> bool:
