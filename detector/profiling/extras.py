@@ -22,6 +22,8 @@ from awp_lint.detector.finding import (
     Verdict,
 )
 from awp_lint.detector.profiling.costs import Costs
+from awp_lint.detector.profiling.ranks import straggler
+from awp_lint.detector.profiling.recompiles import recompiles
 from awp_lint.detector.profiling.session import PlannedMark, ProcessSession
 
 MIN_SHARE = 0.05  # of the unit that an unflagged cause must idle away
@@ -31,9 +33,44 @@ _LAUNCH_RULES = ("AWP203", "AWP204", "AWP301", "AWP401", "AWP405")
 
 
 def extra_findings(
-    processes: Sequence[tuple[ProcessSession, Costs]], findings: Sequence[Finding], kind: str
+    processes: Sequence[tuple[ProcessSession, Costs]],
+    findings: Sequence[Finding],
+    kind: str,
+    picture: Mapping[str, Any] | None = None,
 ) -> list[Finding]:
-    """Findings of the process that did the most device work; none without a unit loop, a device or a trusted trace."""
+    """What the run as a whole shows: of the device, of ranks, of the compiler."""
+    own = [process for process, _ in processes]
+    return [*_device_findings(processes, findings, kind, picture), *_straggler(own, kind), *recompiles(own)]
+
+
+def _straggler(processes: Sequence[ProcessSession], kind: str) -> list[Finding]:
+    """AWP007: a rank that begins its steps later than the others, in windows with nothing switched on."""
+    lag = straggler(processes)
+    if lag is None or lag.share <= 0:
+        return []
+    late = next(process for process in processes if process.rank == lag.rank)
+    loops = [p for p in late.marks if p.unit == kind and p.index in late.reached]
+    if not loops:
+        return []
+    what = (
+        f"rank {lag.rank} begins its steps {lag.ms:.2f} ms behind the first rank, and is the last in {lag.last:.0%} of "
+        f"{lag.steps} common steps: its host work between the collectives of two steps is slow"
+    )
+    place = (loops[0], _is_late(late, loops[0]))
+    return [_finding("AWP007", "straggler", what, RootCause.COMMUNICATION, place, kind, lag.ms, lag.ms / lag.share)]
+
+
+def _is_late(process: ProcessSession, loop: PlannedMark) -> bool:
+    return process.late is not None and loop.index >= process.late[0]
+
+
+def _device_findings(
+    processes: Sequence[tuple[ProcessSession, Costs]],
+    findings: Sequence[Finding],
+    kind: str,
+    picture: Mapping[str, Any] | None,
+) -> list[Finding]:
+    """Of the process that did the most device work; none without a unit loop, a device or a trusted trace."""
     usable = [
         (process, costs)
         for process, costs in processes
@@ -47,7 +84,7 @@ def extra_findings(
     if not loops:
         return []
     loop, facts, unit_ms = loops[0], costs.facts, float(costs.time.ms.mean())
-    place = (loop, process.late is not None and loop.index >= process.late[0])
+    place = (loop, _is_late(process, loop))
     found: list[Finding] = []
     host = float(facts.unflagged_host_ms.mean()) if facts.unflagged_host_ms.size else 0.0
     sync = float(facts.unflagged_sync_ms.mean()) if facts.unflagged_sync_ms.size else 0.0
@@ -65,6 +102,12 @@ def extra_findings(
     if pageable >= 0.03 * unit_ms:
         what = f"copies with pageable host memory outside every marked statement take {pageable:.2f} ms a {kind}"
         found.append(_finding("AWP003", "pageable-traffic", what, RootCause.MEMORY, place, kind, pageable, unit_ms))
+    exposed = float(((picture or {}).get("communication") or {}).get("exposed_ms") or 0.0)
+    if exposed >= MIN_SHARE * unit_ms:
+        what = f"collectives run for {exposed:.2f} ms a {kind} with no other kernel beside them"
+        found.append(
+            _finding("AWP008", "exposed-communication", what, RootCause.COMMUNICATION, place, kind, exposed, unit_ms)
+        )
     kernels, busy = float(facts.kernels.mean()), float(facts.busy_ms.mean())
     explained = any(f.rule in _LAUNCH_RULES and os.path.realpath(f.path) == loop.path for f in findings)
     if kernels >= MANY and busy / kernels <= TINY_MS and busy <= (1 - IDLE) * unit_ms and not explained:

@@ -14,6 +14,7 @@ from typing import Any
 
 from awp_lint.detector.profiling.agent.ring import BREAK
 from awp_lint.detector.profiling.session import (
+    Compilation,
     MarkRecords,
     PlannedMark,
     ProcessSession,
@@ -147,6 +148,7 @@ def read_process(
         stalls_ms=tuple((str(what), float(ms)) for what, ms in state.get("stalls", ())),
         errors=tuple(state.get("errors", ())),
         census=read_census(place),
+        compilations=tuple(Compilation(*row) for row in state.get("compilations", ())),
         late=since,
         led={int(mark): (str(p), int(line), str(name)) for mark, (p, line, name) in state.get("led", {}).items()},
         clean_exit=bool(state.get("clean_exit", False)),

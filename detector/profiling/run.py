@@ -219,7 +219,7 @@ def _analyse(
     profile["picture"] = _picture(processes, kind, load, findings)
     profile["joint_saving"] = verdicts.joint_saving(findings, judged, measured)
     profile["census"] = census.profile_object(session.processes, findings)
-    extra = extras.extra_findings(processes, findings, kind)
+    extra = extras.extra_findings(processes, findings, kind, profile["picture"])
     if any(isinstance(process.census, tuple) for process in session.processes):
         extra = [finding for finding in extra if finding.rule != census.RULE]  # it has the lines
     notes = [*_notes(session), *extras.device_notes(telemetry)]

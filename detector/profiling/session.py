@@ -67,6 +67,19 @@ class Wait:
     times: int
 
 
+@dataclass(frozen=True, slots=True)
+class Compilation:
+    """One function that Dynamo compiled. ``again``: it had been before."""
+
+    path: str
+    line: int
+    function: str
+    begun_ns: int
+    took_ms: float
+    again: bool
+    reason: str
+
+
 @dataclass(slots=True)
 class MarkRecords:
     """Open and close events of marks in one process, in time order within a thread. Parallel lists."""
@@ -107,6 +120,7 @@ class ProcessSession:
     mark_ns: tuple[float, float] = (0.0, 0.0)  # a recorded execution's own cost: inside its interval, and all of it
     late: tuple[int, int] | None = None  # marks from this number on came while the program ran, at this time (ns)
     led: dict[int, tuple[str, int, str]] = field(default_factory=dict)  # such a mark → path, line, function of the user
+    compilations: tuple[Compilation, ...] = ()
     clean_exit: bool = True
     census: tuple[Wait, ...] | str | None = None  # None: not asked for; a text: why there is none
 

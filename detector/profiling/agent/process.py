@@ -7,6 +7,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
+from awp_lint.detector.profiling.agent.compilations import compilations
 from awp_lint.detector.profiling.agent.state import State
 from awp_lint.detector.profiling.agent.tracer import torch_module, uses_cuda
 
@@ -30,6 +31,7 @@ def facts(state: State, backend: Any) -> dict[str, Any]:
         "differs": sorted(state.differs),
         "led": {str(mark): place for mark, place in list(state.led.items())},
         "thinned": state.thin and state.thin.facts(),
+        "compilations": compilations() if torch is not None else [],
     }
 
 

@@ -142,7 +142,7 @@ def run_both(
     drive: Drive | None = None,
     options: Mapping[str, object] | None = None,
     stdin: bytes = b"",
-    timeout: float = 60.0,
+    timeout: float = 180.0,
 ) -> Both:
     """Run the command (default: the program itself) both ways at the same time, each in a folder of its own.
 
