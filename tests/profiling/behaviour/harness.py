@@ -305,7 +305,7 @@ def _well_inside(entry: tuple[int, int, int], span: tuple[int, int], margin: flo
     return span[0] + margin < entry[0] and entry[1] + margin < span[1]
 
 
-def wait_for(condition: Callable[[], object], seconds: float = 30.0) -> None:
+def wait_for(condition: Callable[[], object], seconds: float = 120.0) -> None:
     """Until something holds."""
     end = time.monotonic() + seconds
     while not condition():
@@ -348,6 +348,11 @@ def up(folder: Path) -> bool:
     except OSError:
         return False
     return True
+
+
+def no_faults(process: ProcessSession) -> bool:
+    """Whether nothing of ours went wrong. What a slow machine leaves undone is told there too, and is no fault."""
+    return not any(re.search(r": \w*(Error|Exception|Exit|Interrupt): ", f"{error} ") for error in process.errors)
 
 
 def kinds(process: ProcessSession) -> list[str]:

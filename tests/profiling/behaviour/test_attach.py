@@ -115,7 +115,7 @@ def test_profiled_twice_without_a_restart(running: Running) -> None:
         (process,) = session.processes
         assert process.pid == running.process.pid and process.clean_exit
         assert "marks" in kinds(process)
-        check_record(running.both(session), process, 20)
+        check_record(running.both(session), process)
         sessions.append(session)
     assert {p.finding for p in sessions[1].processes[0].marks} == {"work()", "step()"}
     running.process.send_signal(signal.SIGINT)
@@ -158,4 +158,4 @@ def test_one_who_asks_and_dies_leaves_nothing(running: Running) -> None:
     time.sleep(0.2)
     session = running.attach(duration=2)
     assert isinstance(session, Session)
-    check_record(running.both(session), session.processes[0], 20)
+    check_record(running.both(session), session.processes[0])

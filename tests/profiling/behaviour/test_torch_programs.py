@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
-from harness import Program, check_record, executions, get, going, kinds, run_both, up, wait_for
+from harness import Program, check_record, executions, get, going, kinds, no_faults, run_both, up, wait_for
 
 pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
@@ -67,7 +67,7 @@ print(total % steps, __import__("threading").active_count())
     process = both.process()
     assert kinds(process)[:3] == ["baseline", "marks", "trace"] and kinds(process).count("baseline") >= 2
     assert {process.marks[m].finding for m in process.reached} == {m.finding for m in process.marks}
-    check_record(both, process, 10)
+    check_record(both, process)
     whole = [w for w in process.windows if w.trace and w.complete]
     assert whole
     (read,) = (mark.index for mark in process.marks if mark.finding == "t.item()")
@@ -79,7 +79,7 @@ print(total % steps, __import__("threading").active_count())
         reads = [e for e in trace["traceEvents"] if e.get("name") == "aten::item" and began < e["ts"] < ended]
         marked = [e for e in executions(process, "t.item()") if window.start_ns <= e[0] and e[1] <= window.end_ns]
         assert abs(len(reads) - len(marked)) <= 1 and len(marked) >= 2
-    assert all("torch.profiler" in error or "constant" in error for error in process.errors)
+    assert no_faults(process)
 
 
 def test_dynamo_keeps_its_graphs(tmp_path: Path) -> None:
@@ -123,7 +123,7 @@ print(dict(counters["recompile_limit"]))
     both = run_both(program)
     both.same(r"W\d{4} [\d:.]+ \d+")
     process = both.process()
-    check_record(both, process, 10)
+    check_record(both, process)
     found = {process.marks[m].finding for m in process.reached}
     assert {"work()"} <= found
 
@@ -166,7 +166,7 @@ def test_torchrun_with_two_ranks(tmp_path: Path) -> None:
     assert [p.rank for p in workers] == [0, 1]
     for process in workers:
         assert "marks" in kinds(process) and process.clean_exit
-        check_record(both, process, 10)
+        check_record(both, process)
 
 
 SERVER = """
@@ -192,7 +192,7 @@ except KeyboardInterrupt:
 
 def test_a_health_check_is_never_missed(tmp_path: Path) -> None:
     def drive(process: subprocess.Popen[bytes], folder: Path) -> None:
-        wait_for(lambda: up(folder), 60)
+        wait_for(lambda: up(folder))
         end = time.monotonic() + 5
 
         def clients() -> None:
