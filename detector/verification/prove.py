@@ -152,6 +152,9 @@ class _Prover:
             waiting = sum(bool(w.misfit) for w in works)
             live = [w for w in works if not w.misfit]
             self._in_process(live, end - room * min(waiting * _APART, 0.7) * bool(live))
+            for work in live:
+                if work.equality.watched and not work.equality.calls and not (work.misfit or work.failure):
+                    work.misfit = "the edited code ran before the units that were watched, or not at all"
             left = [w for w in works if w.misfit and w.verification is None]
             for number, work in enumerate(left):
                 # None gets too little to say anything: those that come last may get nothing.

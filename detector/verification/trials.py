@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Sequence
 
 from awp_lint.detector.finding import Finding, Safety, Verdict
-from awp_lint.detector.profiling.run import module_of
+from awp_lint.detector.profiling.modules import module_of
 from awp_lint.detector.project.source import Source
 from awp_lint.detector.verification.overlay import FileOverlay, PatchTrial, Touched, touched
 from awp_lint.patches.plan import FilePatch, plan_files

@@ -83,9 +83,13 @@ def test_a_wrong_one_is_caught(program: Path) -> None:
     assert "Model.forward: value of result" in found.equality
 
 
-def test_another_random_stream_is_caught(program: Path) -> None:
-    found = _prove(program, finding(program, "DRAWS", "random.Random(5)", "random.Random(random.random())"))
-    assert found.verdict is V.DIFFERS
+def test_another_random_stream_is_caught(program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(program.parent)
+    (program.parent / "served.py").write_text(PROGRAM)
+    program.write_text("import sys\nfrom served import main\n\nmain(int(sys.argv[1]))\n")
+    patch = finding(program.parent / "served.py", "DRAWS", "random.Random(5)", "random.Random(random.random())")
+    _, found = proven([patch], [Loop(program.parent / "served.py")], ["serve.py", str(LONG)], 9.0)
+    assert found["DRAWS"].verdict is V.DIFFERS
 
 
 def test_a_constant_and_a_method_more(program: Path) -> None:

@@ -70,6 +70,12 @@ class Beside:
             return True
         return self.lockstep.settled
 
+    def _exercised(self) -> bool:
+        """Whether anything that is edited ran in the patched version; so does what runs as modules are loaded."""
+        witness = self.lockstep.witness
+        patched = {seat.number for seat in self.programs.seats if seat.arm == "B"}
+        return witness is None or witness.elsewhere or not witness.edited or bool(patched & self.state.ran)
+
     def result(self) -> dict[str, Any]:
         """What is known so far, ready for JSON."""
         steps, programs = self.lockstep, self.programs
@@ -87,7 +93,7 @@ class Beside:
             "errors": {seat.arm: seat.error for seat in programs.seats if seat.error},
             "outputs": {seat.arm: seat.heard.hexdigest() for seat in programs.seats if seat.ended and seat.heard_bytes},
             "loaded": sorted(path for seat in programs.seats if seat.arm == "B" for path in seat.codes),
-            "exercised": steps.witness is None or steps.witness.exercised(),
+            "exercised": self._exercised(),
             "inner": self.inner,
         }
         if not programs.ready and not self.inner:

@@ -20,8 +20,10 @@ from awp_lint.detector.profiling.agent.plan import AgentMark, Plan
 from awp_lint.detector.profiling.agent.state import State
 from awp_lint.detector.verification.agent.programs import Programs
 from awp_lint.detector.verification.agent.task import File, Task
+from awp_lint.detector.verification.agent.versions import by_path, changed
 
 SEAT = 20  # bits of a mark's number; those above tell the program that it ticks in, where several run side by side
+EDITED = 1 << 17  # marks that only note whether an edited function ran
 
 
 class ProofState(State):
@@ -31,6 +33,7 @@ class ProofState(State):
         self.task = task
         self.watch: Callable[[int], None] | None = None
         self.overlaid: dict[str, bool] = {}  # files of the task that were loaded → whether through us
+        self.ran: set[int] = set()  # programs in which an edited function ran, by their numbers
         self.programs: Programs | None = None  # that run side by side in this process
         self.beside: Callable[[int, int, int], None] | None = None  # told of their units: program, mark, frame
         super().__init__(record, plan, wake, lambda: None)
@@ -49,6 +52,13 @@ class ProofState(State):
         if os.path.basename(filename) not in self.plan.names and os.path.join(self.cwd, filename) != self.main:
             return None
         return self.task.files.get(os.path.realpath(os.path.join(self.cwd, filename)))
+
+    def reached(self, marks: tuple[int, ...]) -> None:
+        """Marks run for the first time; of programs side by side each has its own."""
+        self.ran.update((mark >> SEAT) - 1 for mark in marks if mark & EDITED)
+        plain = tuple(mark & (1 << SEAT) - 1 for mark in marks if not mark & EDITED)
+        if plain:
+            super().reached(plain)
 
     @property
     def patched(self) -> bool:
@@ -96,7 +106,8 @@ class Overlay(Compiled):
         programs = self.proof.programs
         if programs is not None:
             seat = programs.current
-            own = [mark._replace(number=mark.number | seat.number + 1 << SEAT) for mark in marks]
+            noting = () if edited is None else _notes(edited, source)
+            own = [mark._replace(number=mark.number | seat.number + 1 << SEAT) for mark in (*marks, *noting)]
             code, _ = super().rewritten(source, filename, own, main)
             seat.codes[os.path.realpath(filename)] = code
             made = code, {mark.number for mark in marks}
@@ -119,6 +130,18 @@ class Overlay(Compiled):
         if self.proof.file_of(path) is not None:
             self.proof.overlaid[os.path.realpath(path)] = code is not None
         return code
+
+
+def _notes(file: File, source: bytes) -> list[AgentMark]:
+    """Marks on the functions that the patch edits, in one of its texts: they note the first time that one runs."""
+    codes = by_path(compile(source, "", "exec", dont_inherit=True))
+    found: list[AgentMark] = []
+    for edited in changed(file.before, file.after):
+        code = codes.get(edited)
+        if code is not None and code.co_flags & 0x2:  # CO_NEWLOCALS: a function, no class
+            line, name = code.co_firstlineno, edited.label()
+            found.append(AgentMark(EDITED + len(found), file.path, "", "function", line, 0, line, 0, name, line, None))
+    return found
 
 
 class _Added:

@@ -36,6 +36,7 @@ class Programs:
         self._home = allocate_lock()
         self._home.acquire()
         self._script: str | None = None
+        self._entry = ""
         self._surroundings: Surroundings | None = None
 
     # -- in place of the program --
@@ -60,6 +61,7 @@ class Programs:
         running = main is not None and hasattr(main, "__file__")
         if running or self._script is None or os.path.realpath(path) != os.path.realpath(self._script):
             raise ImportError(path)
+        self._entry = path  # which may be longer than what was given
         return self
 
     def find_spec(self, name: str, target: Any = None) -> None:
@@ -72,9 +74,9 @@ class Programs:
         module._run_module_as_main = self._run_module
         if self._script is not None:
             sys.path_hooks.remove(self._hook)
-            sys.path_importer_cache.pop(self._script, None)
+            sys.path_importer_cache.pop(self._entry, None)
             folder = os.path.dirname(os.path.realpath(self._script))
-            if sys.path and sys.path[0] == self._script:
+            if sys.path and sys.path[0] == self._entry:
                 sys.path[0:1] = [] if getattr(sys.flags, "safe_path", False) else [folder]
             self._run, roots = self._as_script, [folder]
         else:

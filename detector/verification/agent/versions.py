@@ -74,6 +74,22 @@ def by_path(code: CodeType) -> dict[Edited, CodeType]:
     return found
 
 
+def changed(before: bytes, after: bytes) -> set[Edited]:
+    """Functions and classes of either text that the other has not, or does something else in."""
+    one, other = (by_path(compile(text, "", "exec", dont_inherit=True)) for text in (before, after))
+    return {key for key in one.keys() | other.keys() if text_of(one.get(key)) != text_of(other.get(key))}
+
+
+def text_of(code: CodeType | None, deep: bool = True) -> Any:
+    """What code does, wherever it stands; ``deep``: with the functions in it."""
+    if code is None:
+        return None
+    constants = [
+        (text_of(c) if deep else "") if isinstance(c, CodeType) else (type(c).__name__, repr(c)) for c in code.co_consts
+    ]
+    return (code.co_code, code.co_names, code.co_varnames, code.co_flags, constants)
+
+
 def targets(file: File, filename: str, marks: Sequence[AgentMark], calls: Edited | None) -> list[Target]:
     """Compile both versions. ``calls``: a function that ticks at each of its calls. Raises :class:`Misfit`."""
     plain = {

@@ -21,7 +21,7 @@ from awp_lint.detector.verification.agent.gate import GATE, Lines, turnstile
 from awp_lint.detector.verification.agent.seats import Seat
 from awp_lint.detector.verification.agent.shadow import Allowed
 from awp_lint.detector.verification.agent.task import Edited, Patch
-from awp_lint.detector.verification.agent.versions import by_path
+from awp_lint.detector.verification.agent.versions import by_path, changed, text_of
 
 _SAMPLES = 12  # calls of one function
 _FIRST = 4  # calls that are all kept; later ones at growing distance
@@ -61,16 +61,16 @@ class Witness:
             (path, Edited(tuple(name.split(".")), 0)) for path, name in enclosing
         ]
         self._wanted: dict[str, set[Edited]] = {}
-        self._edited: set[_Key] = set()
+        self.edited: set[_Key] = set()
         self._classes: frozenset[str] = frozenset()
-        self._elsewhere = False  # something is edited that runs as modules load or objects are made
+        self.elsewhere = False  # something is edited that runs as modules are loaded
         for path, file in patch.files.items():
             if not file.created:
                 edited, around, classes, elsewhere = _of_interest(file.before, file.after)
                 self._classes |= classes
-                self._elsewhere = self._elsewhere or elsewhere
+                self.elsewhere = self.elsewhere or elsewhere
                 self._wanted[path] = edited | around
-                self._edited.update((path, one) for one in edited)
+                self.edited.update((path, one) for one in edited)
         for path, function in self.encloses:
             self._wanted.setdefault(path, set()).add(function)
         self._taken: set[tuple[_Key, int]] | None = None  # calls that the first program kept
@@ -115,13 +115,6 @@ class Witness:
         """Whether every function that ran was looked at as often as is worth it."""
         calls = self._ended.get(arm, {})
         return self.seconds > _SECONDS or (bool(calls) and all(number >= _SAMPLES for number in calls.values()))
-
-    def exercised(self) -> bool:
-        """Whether anything that is edited surely ran."""
-        calls = self.calls.get("B", {})
-        if not self._edited:
-            return True  # what runs as modules load or objects are made, or nothing at all
-        return self._elsewhere or any(calls.get(key) or key in self.encloses for key in self._edited)
 
     def called(self, arm: str) -> bool:
         """Whether any function ran to its end."""
@@ -193,7 +186,7 @@ class Witness:
         Edited functions must be comparable; of those around them only what could be compared counts.
         """
         told = {key: self._function(key) for key in self.kept.get("A", {}) if self._matched(key)}
-        found = [entry for key, entry in told.items() if key in self._edited or entry["compared"] or entry["found"]]
+        found = [entry for key, entry in told.items() if key in self.edited or entry["compared"] or entry["found"]]
         if not any(entry["compared"] or entry["found"] for entry in found):
             return [told[key] if key in told else self._unmatched(key) for key in self.kept.get("A", {})]
         return found
@@ -279,27 +272,18 @@ def _far(rules: Rules, found: list[Difference], number: int) -> bool:
 def _of_interest(before: bytes, after: bytes) -> tuple[set[Edited], set[Edited], frozenset[str], bool]:
     """Functions that both texts have: those whose code differs, and methods of classes in which something does.
 
-    Then these classes, and whether anything else differs: what runs as the module is loaded, or as objects are made.
+    Then these classes, and whether what runs as the module is loaded differs.
     """
     modules = [compile(text, "", "exec", dont_inherit=True) for text in (before, after)]
     one, other = by_path(modules[0]), by_path(modules[1])
-    changed = {key for key in one.keys() | other.keys() if _text(one.get(key)) != _text(other.get(key))}
-    classes = {key.names[:-1] for key in changed if len(key.names) > 1}
+    edited = changed(before, after)
+    classes = {key.names[:-1] for key in edited if len(key.names) > 1}
     both = {k for k in one.keys() & other.keys() if k.names[-1] not in _BUILDERS and one[k].co_flags & 0x2}
-    own = {key for key in changed - both if _text(one.get(key), False) != _text(other.get(key), False)}
-    elsewhere = bool(own) or _text(modules[0], False) != _text(modules[1], False)
-    around = {key for key in both - changed if key.names[:-1] in classes}
-    return both & changed, around, frozenset(".".join(names) for names in classes), elsewhere
-
-
-def _text(code: CodeType | None, deep: bool = True) -> Any:
-    """What code does, wherever it stands; ``deep``: with the functions in it."""
-    if code is None:
-        return None
-    constants = [
-        (_text(c) if deep else "") if isinstance(c, CodeType) else (type(c).__name__, repr(c)) for c in code.co_consts
-    ]
-    return (code.co_code, code.co_names, code.co_varnames, code.co_flags, constants)
+    bodies = {key for key in edited if not (one.get(key) or other[key]).co_flags & 0x2}
+    elsewhere = any(text_of(one.get(key), False) != text_of(other.get(key), False) for key in bodies)
+    elsewhere = elsewhere or text_of(modules[0], False) != text_of(modules[1], False)
+    around = {key for key in both - edited if key.names[:-1] in classes}
+    return both & edited, around, frozenset(".".join(names) for names in classes), elsewhere
 
 
 def _copy(function: FunctionType, code: CodeType) -> FunctionType:
