@@ -5,6 +5,8 @@
 ``--fix`` is killed at random moments on copies of the corpus: every file has to be as it was or as the fix makes it,
 with nothing else in the folder but files whose name begins with a point. Scans are killed while they fill a cache: a
 scan after that has to give what one without a cache gives. Several scans share a cache: all have to give the same.
+With torch at hand the tool is killed while it profiles and proves a small program, which must end its work as if
+nothing had happened, its files as they were and the report whole or not there.
 """
 
 from __future__ import annotations
@@ -234,12 +236,111 @@ def clock(scratch: Path) -> str:
     return f"clock and file times in 1970, far ahead, before 1970: {wrong} wrong results"
 
 
+PROGRAM = """
+import sys, torch
+
+@torch.inference_mode()
+def serve(model, x, steps):
+    total = 0.0
+    for step in range(steps):
+        x = torch.tanh(model(x))
+        total += x.mean().item()
+    return total
+
+def main():
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    model = torch.nn.Linear(128, 128)
+    for request in range(60):
+        total = serve(model, torch.ones(4, 128), 200)
+    print("done", round(total, 3), flush=True)
+
+if __name__ == "__main__":
+    main()
+"""
+
+
+def with_mark(mark: str) -> list[int]:
+    """Processes whose environment holds it."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/environ"):
+        try:
+            if mark.encode() in path.read_bytes():
+                found.append(int(path.parent.name))
+        except OSError:
+            continue
+    return found
+
+
+def runs(scratch: Path, tries: int, chance: random.Random, *more: str) -> str:
+    """The tool alone killed, its program left to itself, at random moments of a run with these options."""
+    folder = scratch / f"program{len(more)}"
+    temporary = scratch / f"temporary{len(more)}"
+    folder.mkdir()
+    temporary.mkdir()
+    (folder / "main.py").write_text(PROGRAM)
+    words = command(".", "--isolated", "--exit-zero", "--format", "json", "--output", "../report.json", *more)
+    words += ["--profile", sys.executable, "main.py"]
+    env = {**environment(scratch / "cache6"), "TMPDIR": str(temporary)}
+    began = time.monotonic()
+    first = subprocess.run(words, cwd=folder, env=env, capture_output=True, text=True)
+    if first.returncode or "done" not in first.stdout:
+        raise SystemExit(f"a run failed: {first.stderr[-2000:]}")
+    whole, seen = time.monotonic() - began, Counter[str]()
+    for number in range(tries):
+        (scratch / "report.json").unlink(missing_ok=True)
+        mark = f"KILLED_RUN={os.getpid()}.{len(more)}.{number}"
+        name, _, value = mark.partition("=")
+        with (scratch / "said").open("w+") as said:
+            child = subprocess.Popen(
+                words, cwd=folder, env={**env, name: value}, stdout=said, stderr=subprocess.DEVNULL
+            )
+            try:
+                child.wait(chance.uniform(0.05, 1.0) * whole)
+                seen["ended before"] += 1
+            except subprocess.TimeoutExpired:
+                child.kill()
+                child.wait()
+                seen["killed"] += 1
+            last = time.monotonic() + 120 + 4 * whole
+            while (left := with_mark(mark)) and time.monotonic() < last:
+                time.sleep(0.2)
+            for pid in left:
+                seen["programs that went on for ever"] += 1
+                os.kill(pid, signal.SIGKILL)
+            said.seek(0)
+            text = said.read()
+        seen["with all of the program's output"] += "done" in text
+        report_file = scratch / "report.json"
+        if report_file.exists():
+            try:
+                json.loads(report_file.read_text())
+            except ValueError:
+                seen["torn reports"] += 1
+        seen["changed files"] += {p.name for p in folder.iterdir()} != {"main.py"} or (
+            (folder / "main.py").read_text() != PROGRAM
+        )
+    again = subprocess.run(words, cwd=folder, env=env, capture_output=True, text=True)
+    names = (
+        "killed", "ended before", "with all of the program's output", "programs that went on for ever", "torn reports",
+        "changed files",
+    )  # fmt: skip
+    kept = sum(1 for _ in temporary.iterdir())
+    what = " ".join(("--profile", *more[:1]))
+    return (
+        f"{what}, {tries} tries: " + ", ".join(f"{seen[name]} {name}" for name in names)
+        + f", {kept} temporary folders left behind; a run after it: exit {again.returncode}"
+    )  # fmt: skip
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--fixes", type=int, default=40)
     parser.add_argument("--caches", type=int, default=40)
     parser.add_argument("--together", type=int, default=6)
-    parser.add_argument("--only", choices=("fixes", "caches", "together", "full", "frozen", "clock"), action="append")
+    parser.add_argument("--runs", type=int, default=20)
+    kinds = ("fixes", "caches", "together", "full", "frozen", "clock", "profile", "verify")
+    parser.add_argument("--only", choices=kinds, action="append")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     chance = random.Random(options.seed)
@@ -254,6 +355,8 @@ def main() -> None:
             ("full", lambda: full_disk(scratch)),
             ("frozen", lambda: read_only(scratch)),
             ("clock", lambda: clock(scratch)),
+            ("profile", lambda: runs(scratch, options.runs, chance)),
+            ("verify", lambda: runs(scratch, options.runs, chance, "--verify", "--budget", "15")),
         ):
             if options.only is None or what in options.only:
                 print(run(), flush=True)
