@@ -360,7 +360,7 @@ def _exit_code(options: argparse.Namespace, counted: int, problems: Iterable[Pro
 def _run_options(options: argparse.Namespace) -> dict[str, Any]:
     names = (
         "duration", "max_wait", "warmup", "ready_url", "ready_port", "load", "load_url", "rate", "load_body",
-        "verbose", "perfetto", "census",
+        "verbose", "perfetto", "census", "memory",
     )  # fmt: skip
     return {name: getattr(options, name) for name in names}
 

@@ -206,6 +206,9 @@ def build_parser() -> argparse.ArgumentParser:
         action="store_true",
         help="also have torch name every wait for the device: those that no rule flagged, with their lines (CUDA)",
     )
+    run.add_argument(
+        "--memory", action="store_true", help="also the allocator's account: peak, weights, allocations a unit (CUDA)"
+    )
     run.add_argument("--attach", metavar="PID", help="profile a program that runs: one started by awp-lint --agent CMD")
     run.add_argument(
         "--trace", metavar="FILE", help="evidence made elsewhere instead: Kineto JSON(.gz) or Nsight Systems SQLite"
@@ -341,8 +344,9 @@ def check_combinations(options: argparse.Namespace, command: Sequence[str] | Non
     if command is None and options.attach is None:
         if options.include_deps:
             raise UsageError("--include-deps takes in what runs hot in libraries: give it --profile CMD or --attach")
-        if options.census:
-            raise UsageError("--census needs a run: give it --profile CMD or --attach")
+        for name in ("census", "memory"):
+            if getattr(options, name):
+                raise UsageError(f"--{name} needs a run: give it --profile CMD or --attach")
     if options.trace is not None and (command is not None or options.attach is not None):
         raise UsageError("--trace reads evidence made elsewhere: give it, --profile or --attach")
     if options.verify and command is None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from awp_lint.detector.profiling import percentiles, units
+from awp_lint.detector.profiling import allocator, percentiles, units
 from awp_lint.detector.profiling.costs import Costs
 from awp_lint.detector.profiling.critical import critical
 from awp_lint.detector.profiling.idle import CAUSES
@@ -38,6 +38,9 @@ def profile_object(
         "causes": {},
         "critical_path": {},
         "percentiles": {"step": None, "request": None},
+        "requests": None,
+        "allocator": None,
+        "mbu_weights": None,
         "telemetry": dict(telemetry) if telemetry is not None else None,
         "overhead": {"marks_pct": None, "trace_pct": None, "tool_s": None},
         "windows": [
@@ -57,7 +60,11 @@ def profile_object(
     profile["unit_ms"] = time.mean_ms
     profile["percentiles"] = dict(percentiles.of_process(process, kind))
     if kind == "step":
-        profile["ttft_ms"], profile["tpot_ms"] = units.latencies(process.windows)
+        found = units.requests(process.windows)
+        if found:
+            profile["ttft_ms"] = float(np.median([request.first for request in found]))
+            profile["tpot_ms"] = float(np.median([request.token for request in found]))
+            profile["requests"] = _requests(found)
     if facts.gpu_seen and facts.busy_ms.size:
         busy = float(facts.busy_ms.mean())
         profile |= {
@@ -73,6 +80,10 @@ def profile_object(
             profile["root_cause"] = root_cause(
                 profile["gap_ratio"], profile["memcpy_share"], profile["causes"], profile["telemetry"]
             )
+    profile["allocator"] = allocator.profile_object(process)
+    if kind == "step":
+        step_ms = profile["tpot_ms"] or time.mean_ms
+        profile["mbu_weights"] = allocator.mbu_of_weights(profile["allocator"], step_ms, telemetry)
     path = critical(costs.whatif)
     if path is not None:
         profile["critical_path"] = path.shares
@@ -101,6 +112,20 @@ def shown_command(command: Sequence[str]) -> list[str]:
             shown.append(word)
         hidden = not sign and word.startswith("-") and _SECRET.search(word) is not None
     return shown
+
+
+def _requests(found: Sequence[units.Request]) -> dict[str, Any]:
+    """Prefill against decode: medians over requests, and how far the first token varies."""
+    first = np.array([request.first for request in found])
+    decode = np.array([request.decode for request in found])
+    return {
+        "requests": len(found),
+        "tokens": float(np.median([request.tokens for request in found])),
+        "prefill_ms": float(np.median(first)),
+        "decode_ms": float(np.median(decode)),
+        "prefill_share": float((first / (first + decode)).mean()),
+        "first_token": percentiles.as_dict(percentiles.percentiles(first)),
+    }
 
 
 def _causes(idle_ms: Floats) -> dict[str, float]:

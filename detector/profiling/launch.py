@@ -85,6 +85,7 @@ class RunOptions:
     until_done: bool = False  # stop the program once its agents have done their task
     limit: float | None = None  # from its first window; a program that is still up then is stopped
     late: LateMarks | None = None
+    memory: bool = False  # the allocator's account beside the unprofiled windows
     census: bool = False  # a window in which torch names every wait for the device
 
     def care(self, plan: Plan) -> Care:
@@ -115,6 +116,7 @@ def write_plan(folder: Path, plan: Plan, options: RunOptions) -> None:
     """Write what the agents read into the session's folder."""
     marks = [mark_row(planned) for planned in plan.marks]
     settings: dict[str, Any] = {"duration": options.duration, "warmup": options.warmup, "whole": options.whole}
+    settings["memory"] = options.memory
     if options.late is not None:
         settings |= {"late": options.late.room, "roots": list(options.late.roots), "census": options.census}
     text = json.dumps({"options": settings, "digests": dict(plan.digests), "marks": marks})

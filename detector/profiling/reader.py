@@ -148,6 +148,7 @@ def read_process(
         stalls_ms=tuple((str(what), float(ms)) for what, ms in state.get("stalls", ())),
         errors=tuple(state.get("errors", ())),
         census=read_census(place),
+        memory=state.get("memory"),
         compilations=tuple(Compilation(*row) for row in state.get("compilations", ())),
         late=since,
         led={int(mark): (str(p), int(line), str(name)) for mark, (p, line, name) in state.get("led", {}).items()},
@@ -275,6 +276,7 @@ def _window(raw: dict[str, Any], paced: list[int], requests: list[int], place: P
         trace=str(path) if path is not None and path.exists() else None,
         threads={int(native): int(ident) for native, ident in raw.get("threads", {}).items()},
         step=raw.get("step"),
+        memory=(raw["memory"][0], raw["memory"][1]) if all(raw.get("memory") or [None]) else None,
         complete=bool(raw.get("complete")) and bool(raw.get("end_ns")),
         note=note,
     )

@@ -50,6 +50,7 @@ class Window:
     note: str = ""
     requests: tuple[int, ...] = ()  # starts of requests, where steps pace the run
     threads: Mapping[int, int] = field(default_factory=dict)  # native ids → identities (pthread)
+    memory: tuple[Mapping[str, int], Mapping[str, int]] | None = None  # the allocator's account at begin and end
     step: int | None = None  # number of the first step, where all ranks have their windows in the same steps
 
 
@@ -120,6 +121,7 @@ class ProcessSession:
     mark_ns: tuple[float, float] = (0.0, 0.0)  # a recorded execution's own cost: inside its interval, and all of it
     late: tuple[int, int] | None = None  # marks from this number on came while the program ran, at this time (ns)
     led: dict[int, tuple[str, int, str]] = field(default_factory=dict)  # such a mark → path, line, function of the user
+    memory: Mapping[str, Any] | None = None  # the allocator's account, {"missing": why}, or None where nobody asked
     compilations: tuple[Compilation, ...] = ()
     clean_exit: bool = True
     census: tuple[Wait, ...] | str | None = None  # None: not asked for; a text: why there is none

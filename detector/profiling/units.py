@@ -176,15 +176,24 @@ def unit_time(process: ProcessSession, kind: str) -> UnitTime:
     return UnitTime(kind, np.empty(0), "none", None)
 
 
-def latencies(windows: Iterable[Window]) -> tuple[float | None, float | None]:
-    """Median time to the first token and time per token in ms, over requests of unprofiled windows.
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One request of an unprofiled window, in ms: until its first token (queue, tokenise, copy and prefill), from then
+    to its last one, a token after the first in the median; and how many tokens."""
 
-    Only where steps and requests can be told apart: a request needs three steps of its own before the next request
-    begins. Where the first step takes longer by half than the others, it holds the prefill, and the first token is
-    there at its end; else the prefill came before the loop, and the first token with it.
+    first: float
+    decode: float
+    token: float
+    tokens: int
+
+
+def requests(windows: Iterable[Window]) -> list[Request]:
+    """Where steps and requests can be told apart: a request needs three steps of its own before the next one begins.
+
+    Where the first step takes longer by half than the others, it holds the prefill, and the first token is there at its
+    end; else the prefill came before the loop, and the first token with it.
     """
-    first: list[float] = []
-    each: list[float] = []
+    found: list[Request] = []
     for window in windows:
         if window.kind is not WindowKind.BASELINE or len(window.requests) < 2:
             continue
@@ -195,11 +204,10 @@ def latencies(windows: Iterable[Window]) -> tuple[float | None, float | None]:
                 continue
             token = float(np.median(np.diff(own)[1:]))
             inside = own[1] - own[0] > 1.5 * token
-            first.append(float(own[1] if inside else own[0]) - begun)
-            each.append(token)
-    if not first:
-        return None, None
-    return float(np.median(first)) / 1e6, float(np.median(each)) / 1e6
+            there = float(own[1] if inside else own[0])
+            decode = float(own[-1]) + token - there  # the last step lasts as long as the others
+            found.append(Request((there - begun) / 1e6, decode / 1e6, token / 1e6, int(own.size)))
+    return found
 
 
 def median_ms(windows: Iterable[Window]) -> float | None:

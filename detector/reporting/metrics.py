@@ -70,6 +70,9 @@ _TABLE: tuple[Metric, ...] = (
     Metric("ttft_ms", "Time to first token", "ms",
            "Median time from a request's begin to its first token. Only where steps and requests can be told apart.",
            _BASE),
+    Metric("prefill_share", "Prefill share", "share",
+           "Time to the first token ÷ (that and the decode behind it), mean over requests: which of the two to mend "
+           "first.", _BASE),
     Metric("tpot_ms", "Time per output token", "ms", "Median time of a token after the first.", _BASE),
     Metric("joint_saving", "Joint saving", "ms",
            "What a unit gains when all confirmed findings are mended, by one replay of the recorded slices with all of "
@@ -96,7 +99,7 @@ _TABLE: tuple[Metric, ...] = (
     Metric("critical_path", "Critical path", "shares",
            "The longest chain of host work, launch calls, launch latency, device work and answers of waits through the "
            "unit, by kind. Only what lies on it shortens the unit when it gets faster.",
-           "replay of the trace slices, the profiler's own cost taken off"),
+           "replay of the trace slices, the profiler's own cost taken off; needs two slices that can be replayed"),
     # findings
     Metric("calls_per_unit", "Calls", "a unit", "Executions of the flagged statement, a unit.", _TRACE),
     Metric("host_ms", "Host time", "ms", "Time inside the flagged statement on its thread, a unit.", _MARKS),
@@ -182,6 +185,12 @@ _TABLE: tuple[Metric, ...] = (
            "allocator snapshot (--memory-snapshot)"),
     Metric("memory_fragmentation", "Fragmentation", "share",
            "Reserved and in no tensor at the peak ÷ reserved.", "allocator snapshot (--memory-snapshot)"),
+    Metric("allocations", "Allocations", "a unit",
+           "Blocks that the program asks PyTorch's caching allocator for, a unit; and how often it had to ask the "
+           "device. In a steady step the latter are 0.", "the allocator's account (--memory), CUDA only"),
+    Metric("mbu_weights", "MBU by weights alone", "share",
+           "Bytes of the weights ÷ time of a step ÷ peak bandwidth. A lower bound of the MBU, which counts the KV "
+           "cache too; meaningless where a step does not read every weight.", "--memory, and the tabulated peak"),
     # the run itself
     Metric("marks_pct", "Overhead of marks", "%",
            "Unit time with marks against without. Negative where the program was faster by chance.", _BASE),

@@ -240,6 +240,14 @@ def _profile_lines(profile: Mapping[str, Any]) -> Iterator[Line]:
     known = [f"{name} {shown}" for name, found in times.items() if (shown := _percentiles(found))]
     if known:
         yield line(("Times    ", "bold"), " · ".join(known))
+    requests = profile.get("requests")
+    if requests:
+        share = f"{requests['prefill_share']:.0%} of a request"
+        first, decode = f"{requests['prefill_ms']:.2f} ms to the first token", f"{requests['decode_ms']:.2f} ms decode"
+        yield line(("Requests ", "bold"), f"{first} ({share}), {decode} of {requests['tokens']:.4g} tokens")
+    memory = profile.get("allocator")
+    if memory is not None:
+        yield line(("Memory   ", "bold"), memory["missing"] or _memory(memory, unit))
     census = profile.get("census")
     if census is not None:
         flagged = sum(row["flagged"] for row in census["waits"])
@@ -269,6 +277,19 @@ def _profile_lines(profile: Mapping[str, Any]) -> Iterator[Line]:
     if profile.get("trusted") is False:
         yield line(("Not trusted: ", "bold yellow"), "; ".join(profile.get("reasons") or ("no reason recorded",)))
     yield line()
+
+
+def _memory(memory: Mapping[str, Any], unit: str) -> str:
+    told = [f"peak {_bytes(memory['peak_bytes'])} in tensors, {_bytes(memory['reserved_bytes'])} reserved"]
+    if memory["weights_bytes"]:
+        told.append(f"weights {_bytes(memory['weights_bytes'])}")
+    if memory["allocations"] is not None:
+        told.append(
+            f"{memory['allocations']:.4g} allocations a {unit}, {memory['device_allocations']:.4g} of the device"
+        )
+    if memory["retries"]:
+        told.append(f"{memory['retries']} retries for want of memory")
+    return " · ".join(told)
 
 
 def _percentiles(found: Mapping[str, Any] | None) -> str:

@@ -22,6 +22,7 @@ from awp_lint.detector.profiling.agent.census import Census
 from awp_lint.detector.profiling.agent.errand import Errand
 from awp_lint.detector.profiling.agent.files import Record
 from awp_lint.detector.profiling.agent.late import Late
+from awp_lint.detector.profiling.agent.memory import account, missing, weights
 from awp_lint.detector.profiling.agent.pace import Pace
 from awp_lint.detector.profiling.agent.process import facts, others
 from awp_lint.detector.profiling.agent.ranks import Stretch, of_this_process
@@ -212,7 +213,7 @@ class Schedule:
 
         # The baseline that closes a round opens the next: the nearer two are, the less has the host drifted between.
         if not number:
-            return [plain, marks, trace, trace, self._rest, plain, self._census, self._dependencies]
+            return [plain, marks, trace, trace, self._rest, plain, self._weights, self._census, self._dependencies]
         return [plain, marks, trace, self.slices.aimed, self._rest]
 
     def _together(self, limit: float) -> bool:
@@ -235,6 +236,7 @@ class Schedule:
                 else:
                     self._stretch(stretch)
             if not self._number:
+                self._weights()
                 self._census()
                 self._dependencies()
             self._number += 1
@@ -329,6 +331,8 @@ class Schedule:
 
     def open(self, kind: str, **more: Any) -> dict[str, Any]:
         """Begin a window, and write down that it began."""
+        if kind == "baseline" and self.options.get("memory"):
+            more["memory"] = [self._account(), None]
         window: dict[str, Any] = dict(more, kind=kind, start_ns=time_ns(), end_ns=None, complete=False, note="")
         self.record.windows.append(window)
         self.record.save()
@@ -337,7 +341,33 @@ class Schedule:
     def close(self, window: dict[str, Any], complete: bool, note: str) -> None:
         """End one. ``complete``: whether it holds what it was opened for."""
         window.update(end_ns=window["end_ns"] or time_ns(), complete=complete, note=note)
+        if window.get("memory"):
+            window["memory"][1] = self._account()
         self.record.save(thinned=self.state.thin and self.state.thin.facts())
+
+    def _account(self) -> dict[str, int] | None:
+        """What the allocator has counted so far, noted for the whole process too."""
+        try:
+            found = account()
+        except Exception as fault:
+            self.record.error("the allocator's account could not be read", fault)
+            return None
+        if found is not None:
+            self.record.facts["memory"] = dict(self.record.facts.get("memory") or {}, **found)
+        else:
+            self.record.facts["memory"] = {"missing": missing()}
+        return found
+
+    def _weights(self) -> None:
+        """How large the model is, once."""
+        if not self.options.get("memory") or self._account() is None:
+            return
+        began = perf_counter_ns()
+        try:
+            self.record.facts["memory"]["weights"] = weights()
+        except Exception as fault:
+            self.record.error("the model's size could not be read", fault)
+        self.record.stall("looking for the model's weights", perf_counter_ns() - began)
 
     def _hold(self, window: dict[str, Any], seconds: float, requests: bool) -> None:
         """Keep a window open for ``seconds`` and until enough units (with ``requests``, whole requests) began."""

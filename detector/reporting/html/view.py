@@ -94,7 +94,10 @@ def not_measured(profile: Data) -> list[dict[str, str]]:
         missing("memory_peak_bytes", "no allocator snapshot was given (--memory-snapshot)")
         missing("memory_fragmentation", "no allocator snapshot was given (--memory-snapshot)")
     missing("mfu", "the model's FLOPs a unit are not known")
-    missing("mbu", "the bytes that a step has to read are not known")
+    if profile.get("mbu_weights") is None:
+        missing("mbu", "the bytes that a step has to read are not known (--memory tells the weights)")
+    if not profile.get("critical_path"):
+        missing("critical_path", "no two whole slices could be replayed")
     for name in ("ttft_ms", "tpot_ms"):
         if profile[name] is None:
             missing(name, "requests and steps could not be told apart")
