@@ -7,7 +7,7 @@ import functools
 import re
 from collections.abc import Iterator, Sequence
 
-from awp_lint.detector.finding import Confidence
+from awp_lint.detector.finding import Confidence, Frame
 from awp_lint.detector.semantics.definition import child_nodes
 from awp_lint.detector.semantics.values import Certainty, Device, Value
 from awp_lint.detector.semantics.view import FileView, Frequency, FunctionView, Level, Region
@@ -82,7 +82,7 @@ def sureness(view: FunctionView, node: ast.AST, frequency: Frequency, *values: V
     aside = (
         view.regions(node) & Region.FALLBACK
         or prepares_on_host(view)
-        or any(_HOST_CLASSES.search(frame.function) for frame in frequency.chain)
+        or any(map(through_host, frequency.chain))
         or _serves_nobody(view)
         or _through_constructor(frequency)
     )
@@ -107,6 +107,14 @@ _TRAINING_CLASSES = re.compile(r"(Loss|Matcher|Criterion|Trainer)(\.|$)|Training
 _HOST_CLASSES = re.compile(
     r"(MultiModal|Image|Video|Audio|Feature)\w*(Processor|Extractor)(\.|$)|\w(ProcessingInfo|DataParser|DummyInputs\w*)\."
 )
+
+
+_HOST_BACKENDS = re.compile(r"(?<![A-Z])CPU(?![A-Za-z]*(GPU|Gpu))[A-Za-z_]*\.|[a-z]C(PU|pu)\.")
+
+
+def through_host(frame: Frame) -> bool:
+    """Whether a call on the way here is a processor's, or of the class of a server that runs models on the CPU."""
+    return bool(_HOST_CLASSES.search(frame.function) or _HOST_BACKENDS.search(frame.function))
 
 
 def prepares_on_host(view: FunctionView) -> bool:

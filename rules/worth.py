@@ -12,7 +12,7 @@ import re
 from dataclasses import replace
 
 from awp_lint.detector.finding import Confidence
-from awp_lint.detector.semantics.view import FileView, FunctionView, Level
+from awp_lint.detector.semantics.view import FileView, Frequency, FunctionView, Level
 from awp_lint.rules.base import Candidate
 from awp_lint.rules.batching.calls import over_batches
 
@@ -21,6 +21,11 @@ _SINGLE = re.compile(r"AWP(10[124567]|30[16]|60[1-5]|610)")
 #: Walks over a model's parts, which a loop over them would be, too: slower than a kernel. By themselves or in a helper.
 _WALKS = re.compile(r"\b(named_)?(modules|parameters|buffers|children)\(")
 _TOLD_WALKS = re.compile(r" walks through all modules of ")
+#: What happens a few times a request, and who runs it.
+_FEW = frozenset((Level.REQUEST, Level.ITEM, Level.LOOP))
+#: Moves and casts of whole models are no small matter.
+_SMALL = re.compile(r"AWP([123]|60[1235])")
+_PIPELINE = re.compile(r"\wPipeline\w*\.__call__$|\wStep\.(__call__|encode_\w+)$")
 _WITHIN_STEPS = frozenset((Level.LAYER, Level.EXPERT, Level.ELEMENT))
 #: Copies that find nothing to do once the attribute has been replaced.
 _MOVES = frozenset(("AWP602", "AWP603", "AWP604", "AWP606"))
@@ -49,6 +54,8 @@ def _negligible(rule: str, candidate: Candidate, view: FunctionView, file: FileV
             return True
         if rule in ("AWP301", "AWP306") and _beside_a_step(rule, path):
             return True
+    if _SMALL.match(rule) and candidate.frequency.known and _beside_denoising(candidate.frequency, view):
+        return True
     if rule in _MOVES and _stays_moved(candidate.node, view):
         return True
     if rule[3] in "16" and _ASIDE.search(view.path):
@@ -122,6 +129,16 @@ def _beside_a_step(rule: str, path: tuple[Level, ...]) -> bool:
     if not _WITHIN_STEPS.isdisjoint(path):
         return False
     return rule == "AWP306" or not (Level.TOKEN in path or Level.LOOP in path)
+
+
+def _beside_denoising(frequency: Frequency, view: FunctionView) -> bool:
+    """Whether a diffusion pipeline does it a few times a request, before or after all the steps of its model."""
+    if not frequency.path or not _FEW.issuperset(frequency.path):
+        return False
+    if any(base.endswith("DiffusionPipeline") for base in view.class_bases):
+        return True
+    first = frequency.chain[0] if frequency.chain else None
+    return first is not None and "diffusers" in first.path and bool(_PIPELINE.search(first.function))
 
 
 def _stays_moved(node: ast.AST, view: FunctionView) -> bool:

@@ -150,9 +150,10 @@ def is_cold(function: FunctionFact) -> bool:
     return not _STARTUP.isdisjoint(function.routes) or _COLD_NAME.fullmatch(name) is not None
 
 
-#: What model classes ask about a prompt's images, sounds and positions: in the first step of a request.
+#: What model classes ask about a prompt's images, sounds and positions, and the noise put on a picture that is changed:
+#: in the first step of a request.
 _FIRST_NAME = re.compile(
-    r"get_(image|video|audio|speech)_(features|embeds|embeddings|tokens)|get_placeholder_mask|get_rope_index"
+    r"get_(image|video|audio|speech)_(features|embeds|embeddings|tokens)|get_placeholder_mask|get_rope_index|add_noise"
 )
 
 

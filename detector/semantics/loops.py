@@ -171,7 +171,17 @@ def loop_kind(loop: LoopNode) -> LoopKind:
             # a service asks its own model about each item of a request; a script serves a request a pass
             own = isinstance(asked, ast.Attribute) and isinstance(asked.value, ast.Name) and asked.value.id == "self"
             return LoopKind.BATCH if own else LoopKind.REQUESTS
+    if kind is LoopKind.LAYERS and _has_steps(loop):
+        return LoopKind.UNKNOWN
     return kind or LoopKind.UNKNOWN
+
+
+def _has_steps(loop: ast.For | ast.AsyncFor | ast.comprehension) -> bool:
+    """Whether stages, each of which makes steps of its own, are gone through: no layers of a model."""
+    if isinstance(loop, ast.comprehension) or not any("stage" in word for word in _words(loop.iter)):
+        return False
+    inner = (part for statement in loop.body for part in ast.walk(statement) if isinstance(part, ast.For))
+    return any(_match(_words(part.iter), True) is LoopKind.STEPS for part in inner)
 
 
 @lru_cache(maxsize=8192)

@@ -359,12 +359,21 @@ def leaves_when_made(node: ast.stmt, later: list[ast.stmt]) -> bool:
             return isinstance(right, ast.Attribute) and any(_puts_into(part, right.attr) for part in _parts(later))
         if isinstance(test.ops[0], ast.IsNot):
             test = test.left
+    kept = (part for part in _parts(later) if isinstance(part, ast.Assign))
+    if isinstance(test, ast.Name):  # read from an attribute above, put there below
+        name = test.id
+        return isinstance(_returned(node), ast.Name) and any(
+            isinstance(part.value, ast.Name) and part.value.id == name and isinstance(part.targets[0], ast.Attribute)
+            for part in kept
+        )
     return isinstance(test, ast.Attribute) and any(
-        isinstance(target, ast.Attribute) and target.attr == test.attr
-        for part in _parts(later)
-        if isinstance(part, ast.Assign)
-        for target in part.targets
+        isinstance(target, ast.Attribute) and target.attr == test.attr for part in kept for target in part.targets
     )
+
+
+def _returned(node: ast.If) -> ast.expr | None:
+    last = node.body[-1]
+    return last.value if isinstance(last, ast.Return) else None
 
 
 def _parts(statements: list[ast.stmt]) -> Iterable[ast.AST]:

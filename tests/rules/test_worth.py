@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import textwrap
 
+from awp_lint.detector.finding import Frame
 from awp_lint.detector.semantics.model import view_of_source
-from awp_lint.rules.common import prepares_on_host
+from awp_lint.rules.common import prepares_on_host, through_host
 from awp_lint.rules.engine import run_rules
 from awp_lint.rules.registry import all_rules
 
@@ -143,3 +144,38 @@ def test_a_name_of_several_types() -> None:
     """
     assert "AWP102" in {rule for rule, _ in found(code.format(asked=""))}
     assert "AWP102" not in {rule for rule, _ in found(code.format(asked=" and isinstance(attention_mask, list)"))}
+
+
+def test_beside_a_whole_denoising_loop() -> None:
+    code = """
+        import torch
+        from diffusers import {base}
+
+        class VideoPipeline({base}):
+            def __call__(self, prompts, latents: torch.Tensor, timesteps):
+                sizes = []
+                for prompt in prompts:
+                    latents = self.vae(latents)
+                    {before}
+                for t in timesteps:
+                    latents = self.unet(latents, t)
+                    {within}
+                return latents, sizes
+    """
+    read = "sizes.append(latents.max().item())"
+
+    def levels(**code_of: str) -> set[str]:
+        return {level for rule, level in found(code.format(**code_of)) if rule == "AWP101"}
+
+    assert levels(before="pass", within=read, base="DiffusionPipeline") == {"medium"}
+    assert levels(before=read, within="pass", base="DiffusionPipeline") <= {"low"}
+
+
+def test_classes_of_the_host() -> None:
+    def host(function: str) -> bool:
+        return through_host(Frame("server.py", 1, function))
+
+    assert (
+        host("PunicaWrapperCPU.add_expand") and host("CPUModelRunner.step") and host("VisionImageProcessor._preprocess")
+    )
+    assert not host("CpuGpuBuffer.copy") and not host("GPUModelRunner.step") and not host("CPUGPUBuffer.copy")

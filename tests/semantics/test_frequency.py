@@ -407,6 +407,26 @@ def test_one_turn_of_a_loop_is_no_loop(link: Any) -> None:
     assert frequency(project, "h.every") == "request×step×layer proven"
 
 
+def test_a_stage_with_steps_of_its_own_is_no_layer(link: Any) -> None:
+    source = """
+        @app.get("/")
+        def handler(stages, timesteps, scheduler):
+            for stage in stages:
+                outer(stage)
+                for t in timesteps:
+                    inner(t)
+            for stage in stages:
+                layer(stage)
+        def outer(stage): ...
+        def inner(t): ...
+        def layer(stage): ...
+        """
+    project = link({"h.py": source})
+    assert frequency(project, "h.outer") == "request×loop proven"
+    assert frequency(project, "h.inner") == "request×step proven"
+    assert frequency(project, "h.layer") == "request×layer proven"
+
+
 def test_a_class_that_is_asked_about_is_not_made_and_set_up_is_not_heated(link: Any) -> None:
     source = """
         class Engine:

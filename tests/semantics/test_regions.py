@@ -105,10 +105,19 @@ def test_what_an_earlier_return_leaves_out_is_made_once() -> None:
             if self.ready:
                 return None
             third()
+
+        @app.get("/kept")
+        def kept(self):
+            context = self.context
+            if context is not None:
+                return context
+            context = fourth()
+            self.context = context
+            return context
         """
     found = {}
     for view in view_of_source(textwrap.dedent(source)).functions():
         for node in view.nodes(ast.Call):
             if isinstance(node.func, ast.Name):
                 found[node.func.id] = str(view.frequency(node))
-    assert found == {"first": "setup", "second": "setup", "third": "request"}
+    assert found == {"first": "setup", "second": "setup", "third": "request", "fourth": "setup"}
