@@ -23,8 +23,8 @@ _WALKS = re.compile(r"\b(named_)?(modules|parameters|buffers|children)\(")
 _TOLD_WALKS = re.compile(r" walks through all modules of ")
 #: What happens a few times a request, and who runs it.
 _FEW = frozenset((Level.REQUEST, Level.ITEM, Level.LOOP))
-#: Moves and casts of whole models are no small matter.
-_SMALL = re.compile(r"AWP([123]|60[1235])")
+#: Moves and casts of whole models are no small matter, and what a begin index saves is told once for all steps.
+_SMALL = re.compile(r"AWP(10|[23]|60[1235])")
 _PIPELINE = re.compile(r"\wPipeline\w*\.__call__$|\wStep\.(__call__|encode_\w+)$")
 _WITHIN_STEPS = frozenset((Level.LAYER, Level.EXPERT, Level.ELEMENT))
 #: Copies that find nothing to do once the attribute has been replaced.
