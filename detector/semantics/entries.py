@@ -96,8 +96,10 @@ _COLD_NAME = re.compile(
 _MODULE_METHODS = re.compile(r"forward|__call__")
 _LAYER_CLASS = re.compile(
     r"\w*(Layer|Block|Attention|Attn|MLP|Mlp|FeedForward|FFN|Norm|Rotary|Rope|RoPE|Expert|MoE|Moe|Router|Mixer|Resnet"
-    r"|ResBlock|Activation|Act|Linear|Conv|Downsample|Upsample|Processor)\w*"
+    r"|ResBlock|Activation|Act(?![a-z])|Linear|Conv|Downsample|Upsample|Processor)\w*"
 )
+#: Whole models and their parts that run once, whatever their family is called: ``Qwen3VLMoeVisionModel``.
+_WHOLE_CLASS = re.compile(r"\w*(Model|Transformer|Encoder|Decoder|Embeddings?|Network|Backbone|Tower|Head|For[A-Z]\w*)")
 _CAUSAL_CLASS = re.compile(r"\w*(ForCausalLM|ForConditionalGeneration|LMHeadModel|CausalLM)\w*")
 _DENOISER_CLASS = re.compile(r"\w*(UNet|Unet|Transformer[23]D|DiT|ControlNet)\w*")
 #: Attention of serving engines, which its layer holds as a plain object.
@@ -246,4 +248,4 @@ def _module_path(own: str, shorts: list[str]) -> tuple[Level, ...]:
         return _TOKEN
     if _DENOISER_CLASS.fullmatch(own):
         return _STEP
-    return _LAYER if _LAYER_CLASS.fullmatch(own) else _REQUEST
+    return _LAYER if _LAYER_CLASS.fullmatch(own) and not _WHOLE_CLASS.fullmatch(own) else _REQUEST

@@ -407,6 +407,25 @@ def test_one_turn_of_a_loop_is_no_loop(link: Any) -> None:
     assert frequency(project, "h.every") == "request×step×layer proven"
 
 
+def test_a_model_of_a_family_with_a_layers_name_is_no_layer(link: Any) -> None:
+    source = """
+        import torch
+        class QwenMoeVisionModel(torch.nn.Module):
+            def forward(self, x): ...
+        class QwenMoeBlock(torch.nn.Module):
+            def forward(self, x): ...
+        class ActionHead(torch.nn.Module):
+            def forward(self, x): ...
+        class QwenMoe(torch.nn.Module):
+            def forward(self, x): ...
+        """
+    project = link({"h.py": source})
+    assert frequency(project, "h.QwenMoeVisionModel.forward") == "request assumed"
+    assert frequency(project, "h.ActionHead.forward") == "request assumed"
+    assert frequency(project, "h.QwenMoeBlock.forward") == "request×layer assumed"
+    assert frequency(project, "h.QwenMoe.forward") == "request×layer assumed"
+
+
 def test_a_stage_with_steps_of_its_own_is_no_layer(link: Any) -> None:
     source = """
         @app.get("/")
