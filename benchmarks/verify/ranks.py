@@ -60,7 +60,7 @@ def main() -> None:
             began = time.monotonic()
             _, found = proven([finding(path, "PATCH", old, new)], [Loop(path)], words, args.budget)
             (verdict,) = found.values()
-            why = verdict.equality or "; ".join(verdict.notes)
+            why = "; ".join((verdict.equality, *verdict.notes))
             print(f"{name}: {verdict.verdict.value} ({why}), {time.monotonic() - began:.0f} s", flush=True)
 
 
