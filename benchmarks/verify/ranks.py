@@ -58,7 +58,7 @@ def main() -> None:
             path.write_text(PROGRAM)
             words = ["-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port", "0", str(path)]
             began = time.monotonic()
-            _, found = proven([finding(path, "PATCH", old, new)], [Loop(path)], words, args.budget)
+            _, found = proven([finding(path, "PATCH", old, new)], [Loop(path)], words, args.budget, 300.0)
             (verdict,) = found.values()
             why = "; ".join((verdict.equality, *verdict.notes))
             print(f"{name}: {verdict.verdict.value} ({why}), {time.monotonic() - began:.0f} s", flush=True)

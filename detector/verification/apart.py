@@ -147,7 +147,7 @@ class Apart:
                 alone = (launched.seconds * 1e9,) if launched.ended else ()
                 got[arm] = max(launched.units, key=len, default=()) or alone
                 if not got[arm]:
-                    reason = reason or f"no unit was seen in {room:.0f} s"
+                    reason = reason or f"no unit was seen in {launched.seconds:.0f} s ({launched.stopped})"
                 if reason or equality.verdict or self.interrupted():
                     break
             took = time.monotonic() - began

@@ -58,10 +58,10 @@ def read(path: str) -> Source:
 
 
 def proven(
-    findings: list[Finding], units: list[Loop], words: list[str], budget: float
+    findings: list[Finding], units: list[Loop], words: list[str], budget: float, wait: float = 20.0
 ) -> tuple[Proof, dict[str, Verification]]:
-    """Prove patches in the program that ``words`` start."""
-    options: dict[str, Any] = {"max_wait": 20.0}
+    """Prove patches in the program that ``words`` start; ``wait``: seconds for its first work."""
+    options: dict[str, Any] = {"max_wait": wait}
     lines: list[str] = []
     proof = prove(findings, units, [sys.executable, *words], options, read, budget, report=lines.append)
     assert lines
