@@ -18,7 +18,7 @@ from awp_lint.detector.profiling.agent.state import State
 
 def state_in(folder: Path) -> State:
     record: Any = SimpleNamespace(path=lambda name: str(folder / name), error=lambda *words: None)
-    plan: Any = SimpleNamespace(size=8)
+    plan: Any = SimpleNamespace(size=8, late=-1)
     return State(record, plan, lambda: None, lambda: None)
 
 
