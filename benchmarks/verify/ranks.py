@@ -16,7 +16,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "verification"))
 
-from programs import Loop, finding, proven
+from proving import Loop, finding, proven
 
 PROGRAM = textwrap.dedent("""\
     import torch

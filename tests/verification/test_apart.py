@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from programs import finding, read
+from proving import finding, read
 
 from awp_lint.detector.finding import Verification
 from awp_lint.detector.finding import VerificationVerdict as V

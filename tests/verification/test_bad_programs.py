@@ -10,7 +10,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
-from programs import Loop, finding, proven
+from proving import Loop, finding, proven
 
 from awp_lint.detector.finding import Verification
 from awp_lint.detector.finding import VerificationVerdict as V
@@ -110,7 +110,7 @@ def test_an_interruption_leaves_nothing_behind(tmp_path: Path) -> None:
         import sys
         from pathlib import Path
         sys.path.insert(0, sys.argv[1])
-        from programs import Loop, finding, read
+        from proving import Loop, finding, read
         from awp_lint.detector.verification.prove import prove
         path = Path("serve.py").resolve()
         path.write_text("def generate():\\n    for step in range(10**9):\\n        sum(range(300))\\n\\ngenerate()\\n")

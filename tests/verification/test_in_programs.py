@@ -7,7 +7,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
-from programs import Loop, finding, proven
+from proving import Loop, finding, proven
 
 from awp_lint.detector.finding import FileChange, Finding, Verification
 from awp_lint.detector.finding import VerificationVerdict as V

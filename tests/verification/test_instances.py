@@ -9,7 +9,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
-from programs import Loop, finding, proven
+from proving import Loop, finding, proven
 
 from awp_lint.detector.finding import Edit, FileChange, Finding, Verification
 from awp_lint.detector.finding import VerificationVerdict as V
