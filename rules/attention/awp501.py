@@ -62,6 +62,7 @@ class ManualAttention(Rule):
         no longer spread; an empty batch in a half type gives nothing on CUDA (seen with torch 2.11). An additive mask
         must have the queries' type.
         """
+    manual = True
     tolerance = 16
     references = (
         "https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.scaled_dot_product_attention.html",

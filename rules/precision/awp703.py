@@ -59,6 +59,7 @@ class Fp32Matmul(Rule):
         Unsafe, never by `--fix` alone: dropping digits is a decision about the model's quality. Switches that forbid
         TensorFloat-32 are turned round; products cast to float32 get a recommendation. Compare the results.
         """
+    manual = True
     tolerance = 16384
     references = (
         "https://docs.pytorch.org/docs/stable/generated/torch.set_float32_matmul_precision.html",
