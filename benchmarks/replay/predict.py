@@ -18,6 +18,7 @@ import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
@@ -38,7 +39,7 @@ from awp_lint.detector.profiling.launch import Plan, run_profiled
 from awp_lint.detector.profiling.run import ProfileOutcome, analyse, digests, plan, run_options
 
 STEPS = Path(__file__).resolve().parent / "steps.py"
-PROGRAMS = ("decode", "balanced", "device")
+PROGRAMS = ("decode", "batch", "balanced", "device", "recorded")
 
 
 @dataclass(frozen=True)
@@ -108,9 +109,9 @@ def profiled(program: str, seconds: float, folder: Path) -> ProfileOutcome:
     return analyse(session, findings)
 
 
-def measured(program: str, pairs: int, steps: int) -> dict[str, tuple[float, float, float, float]]:
+def measured(program: str, pairs: int, block: float) -> dict[str, tuple[float, float, float, float]]:
     """By statement: unit ms with it, gain in ms, and the gain's 95 % interval (bootstrap over pairs)."""
-    command = [sys.executable, str(STEPS), program, "--measure", "--pairs", str(pairs), "--steps", str(steps)]
+    command = [sys.executable, str(STEPS), program, "--measure", "--pairs", str(pairs), "--block", str(block)]
     output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     found = {}
     for line in output.splitlines():
@@ -126,23 +127,23 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("programs", nargs="*", default=PROGRAMS)
     parser.add_argument("--seconds", type=float, default=15.0)
-    parser.add_argument("--pairs", type=int, default=10)
-    parser.add_argument("--steps", type=int, default=24)
+    parser.add_argument("--pairs", type=int, default=40)
+    parser.add_argument("--block", type=float, default=0.05, help="seconds of a measured block (default %(default)s)")
     parser.add_argument("--keep", type=Path, help="folder for sessions and traces")
     parser.add_argument("--save", action="store_true", help="keep the result in benchmarks/results")
     options = parser.parse_args()
     rows = [["statement", "verdict", "unit", "predicted", "low", "high", "measured", "low", "high", "host", "hit"]]
-    results: list[dict[str, object]] = []
+    results: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as scratch:
         for program in options.programs:
             folder = (options.keep or Path(scratch)) / program
             outcome = profiled(program, options.seconds, folder)
             print(program, json.dumps({k: v for k, v in outcome.profile.items() if k != "windows"}), outcome.notes)
-            truth = measured(program, options.pairs, options.steps)
+            truth = measured(program, options.pairs, options.block)
             for name, (unit, gain, low, high) in truth.items():
                 evidence = outcome.evidence[name]
                 results.append(_scored(program, name, evidence, unit, gain, low, high))
-                rows.append([str(cell) for cell in results[-1]["row"]])  # type: ignore[attr-defined]
+                rows.append([str(cell) for cell in results[-1]["row"]])
                 print(name, evidence.verdict.value, evidence.reason)
     text = table(rows) + "\n" + _summary(results)
     print(text)
@@ -153,7 +154,7 @@ def main() -> int:
 
 def _scored(
     program: str, name: str, evidence: Evidence, unit: float, gain: float, low: float, high: float
-) -> dict[str, object]:
+) -> dict[str, Any]:
     saving = evidence.predicted_saving
     predicted = saving.ms if saving is not None else 0.0
     allowed = max(0.15 * abs(gain), (high - low) / 2, 0.01 * unit)
@@ -170,16 +171,28 @@ def _scored(
     }  # fmt: skip
 
 
-def _summary(results: list[dict[str, object]]) -> str:
+def _summary(results: list[dict[str, Any]]) -> str:
     hits = sum(bool(r["hit"]) for r in results)
 
     def error(key: str | None) -> float:
-        return float(np.mean([abs((float(r[key]) if key else 0.0) - float(r["measured_ms"])) for r in results]))  # type: ignore[arg-type]
+        return float(np.mean([abs((float(r[key]) if key else 0.0) - float(r["measured_ms"])) for r in results]))
 
+    inside = sum(r["range_ms"][0] <= r["measured_ms"] <= r["range_ms"][1] for r in results)
+    meet = sum(r["range_ms"][0] <= r["interval_ms"][1] and r["range_ms"][1] >= r["interval_ms"][0] for r in results)
+    width = np.median([100 * (r["range_ms"][1] - r["range_ms"][0]) / r["unit_ms"] for r in results])
+    half = np.median([50 * (r["interval_ms"][1] - r["interval_ms"][0]) / r["unit_ms"] for r in results])
+    order = (_ranks([r[key] for r in results]) for key in ("predicted_ms", "measured_ms"))
     return (
+        f"printed ranges: {inside} of {len(results)} hold the measured gain, {meet} meet its interval; median width "
+        f"{width:.2f} % of the step; measured intervals: half {half:.2f} %; rank correlation "
+        f"{np.corrcoef(*order)[0, 1]:.2f}\n"
         f"{hits} of {len(results)} hits; mean error {error('predicted_ms'):.3f} ms, of the null predictors: "
         f"nothing {error(None):.3f} ms, host time {error('host_ms'):.3f} ms"
     )
+
+
+def _ranks(values: list[float]) -> np.ndarray:
+    return np.argsort(np.argsort(values)).astype(float)
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ import argparse
 import json
 import random
 import time
+from typing import Any
 
 import torch
 
@@ -35,34 +36,49 @@ class Decode(torch.nn.Module):
         self.table = torch.randn(32, self.width, device=device, dtype=dtype)
         self.bias = torch.randn(64, self.width, dtype=dtype)
         self.cached = self.bias.to(device)
-        self.token = 0
+        self.token = 0.0
+        self.kept: Any = None
 
     def layer(self, number: int, x: torch.Tensor) -> torch.Tensor:
         """One layer with a norm written by hand."""
         y = x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6)
         return x + torch.nn.functional.silu(self.linear[number](y)) * 0.1
 
+    def half(self, number: int, x: torch.Tensor) -> torch.Tensor:
+        """The first or the second half of the layers."""
+        for layer in range(number * self.layers // 2, (number + 1) * self.layers // 2):
+            x = self.layer(layer, x)
+        return x
+
     def step(self, x: torch.Tensor) -> torch.Tensor:
         """One unit."""
-        for number in range(self.layers // 2):
-            x = self.layer(number, x)
+        x = self.half(0, x)
         if "middle" not in OFF:
             self.token = x.sum().item()  # planted: middle WAIT runtime
-        for number in range(self.layers // 2, self.layers):
-            x = self.layer(number, x)
+        x = self.half(1, x)
         if "host" not in OFF:
             count(self.work)  # planted: host HOST scheduling
         if "rows" not in OFF:
             scale(self.table)  # planted: rows LAUNCHES scheduling
         else:
             self.table * 2
+        if "picked" not in OFF:
+            self.kept = self.table[self.table > 3.0]  # planted: picked WAIT runtime
         bias = self.cached
         if "upload" not in OFF:
             bias = self.bias.to(self.device)  # planted: upload COPY memory
         x = torch.nn.functional.normalize(x + bias[:1])
+        if "fetch" not in OFF:
+            self.kept = x[:16].cpu()  # planted: fetch COPY memory
         if "read" not in OFF:
             self.token = x.argmax().item()  # planted: read WAIT runtime
         return x
+
+
+class Batch(Decode):
+    """The same with a batch of 64."""
+
+    width, rows = 2048, 64
 
 
 class Balanced(Decode):
@@ -77,8 +93,40 @@ class Device(Decode):
     width, rows, layers = 8192, 4096, 8
 
 
-PROGRAMS = {"decode": Decode, "balanced": Balanced, "device": Device}
-PLANTED = ("middle", "host", "rows", "upload", "read")
+class Recorded(Decode):
+    """The layers as two CUDA graphs; what is planted stays outside."""
+
+    width, layers = 2048, 48
+
+    def __init__(self, device: str) -> None:
+        super().__init__(device)
+        self.held = [self.start.clone(), self.start.clone()]
+        self.graphs: list[Any] = []
+        if device != "cuda":
+            return
+        self.results = []
+        with torch.inference_mode():
+            for number in (0, 1):
+                side = torch.cuda.Stream()
+                with torch.cuda.stream(side):
+                    super().half(number, self.held[number])
+                torch.cuda.synchronize()
+                graph = torch.cuda.CUDAGraph()
+                with torch.cuda.graph(graph):
+                    self.results.append(super().half(number, self.held[number]))
+                self.graphs.append(graph)
+
+    def half(self, number: int, x: torch.Tensor) -> torch.Tensor:
+        """The recorded half."""
+        if not self.graphs:
+            return super().half(number, x)
+        self.held[number].copy_(x)
+        self.graphs[number].replay()
+        return self.results[number]
+
+
+PROGRAMS = {"decode": Decode, "batch": Batch, "balanced": Balanced, "device": Device, "recorded": Recorded}
+PLANTED = ("middle", "host", "rows", "picked", "upload", "fetch", "read")
 
 
 def count(times: int) -> int:
@@ -110,11 +158,12 @@ def drain(device: str) -> None:
         torch.cuda.synchronize()
 
 
-def measure(model: Decode, name: str, pairs: int, steps: int) -> dict[str, object]:
-    """Unit time in ms with and without a planted statement, pair by pair."""
+def measure(model: Decode, name: str, pairs: int, seconds: float) -> dict[str, object]:
+    """Unit time in ms with and without a planted statement, pair by pair; a block takes about ``seconds``."""
     rng = random.Random(0)
     found: dict[str, list[float]] = {"with": [], "without": []}
-    for pair in range(pairs + 1):
+    steps = 8
+    for pair in range(pairs + 2):
         for arm in rng.sample(("with", "without"), 2):
             OFF.discard(name)
             if arm == "without":
@@ -124,8 +173,11 @@ def measure(model: Decode, name: str, pairs: int, steps: int) -> dict[str, objec
             begun = time.perf_counter()
             generate(model, steps)
             drain(model.device)
-            if pair:  # the first pair warms up
-                found[arm].append((time.perf_counter() - begun) * 1e3 / steps)
+            took = (time.perf_counter() - begun) / steps
+            if pair > 1:  # the first pairs warm up and say how many steps a block has
+                found[arm].append(took * 1e3)
+        if pair == 1:
+            steps = max(8, round(seconds / took))
     OFF.discard(name)
     return {"name": name, **found}
 
@@ -136,18 +188,18 @@ def main() -> None:
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--seconds", type=float, default=15.0)
     parser.add_argument("--measure", nargs="*", choices=PLANTED)
-    parser.add_argument("--pairs", type=int, default=10)
-    parser.add_argument("--steps", type=int, default=24)
+    parser.add_argument("--pairs", type=int, default=40)
+    parser.add_argument("--block", type=float, default=0.05, help="seconds of a measured block (default %(default)s)")
     options = parser.parse_args()
     if options.device == "cpu":
         torch.set_num_threads(1)
         for program in PROGRAMS.values():
-            program.width, program.rows = 64, 4
+            program.width, program.rows, program.layers = 64, 4, 8
     with torch.inference_mode():
         model = PROGRAMS[options.program](options.device)
         if options.measure is not None:
             for name in options.measure or PLANTED:
-                print(json.dumps(measure(model, name, options.pairs, options.steps)), flush=True)
+                print(json.dumps(measure(model, name, options.pairs, options.block)), flush=True)
             return
         end = time.monotonic() + options.seconds
         while time.monotonic() < end:

@@ -81,6 +81,7 @@ class Costs:
 
 
 Loader = Callable[[str], Trace]
+AHEAD = 1.15  # device work of a unit over the unit's time: no loop that keeps pace has more
 MAX_EXECUTIONS = 2_000  # of one mark in a slice: above, its edges are no steps of the replay
 
 
@@ -150,9 +151,25 @@ def process_costs(process: ProcessSession, kind: str, load: Loader) -> Costs:
     stretch = 1.0
     if not whole and time.ms.size and facts.unit_ms.size:
         stretch = max(1.0, float(np.median(facts.unit_ms) / np.median(time.ms)))
+    if not whole and (ahead := _ahead(time, facts)) is not None:
+        facts.problems.append(ahead)
     marked = np.concatenate(marked_ms) if marked_ms else np.empty(0)
     marks_unit_ms = float(marked.mean()) if marked.size else None
     return Costs(table, facts, time, stretch, _whatif(process, time, facts, slices), marks_unit_ms, singles)
+
+
+def _ahead(time: units.UnitTime, facts: TraceFacts) -> str | None:
+    """Why unit times are no times of the device: what a unit launches takes longer than the unit."""
+    if time.mean_ms is None or not facts.busy_ms.size or time.source == "trace":
+        return None
+    busy = float(facts.busy_ms.mean())
+    if busy <= AHEAD * time.mean_ms:
+        return None
+    return (
+        f"what a {time.kind} launches keeps the device busy for {busy:.3f} ms, yet one follows the other after "
+        f"{time.mean_ms:.3f} ms: the loop runs ahead of the device and is waited for elsewhere, so that its times say "
+        "nothing of the device's"
+    )
 
 
 def _executions(
@@ -282,7 +299,7 @@ def _facts(joined: _Joined, facts: TraceFacts) -> None:
     facts.gpu_seen |= bool(gpu.size)
     length = spans.start.size
     facts.unit_ms = np.append(facts.unit_ms, spans.ms)
-    facts.busy_ms = np.append(facts.busy_ms, busy.within(spans.start, spans.end) / 1e6)
+    facts.busy_ms = np.append(facts.busy_ms, _busy_ms(joined))
     idle = gaps(trace, joined.links, costs, busy)
     facts.idle_ms = np.concatenate([facts.idle_ms, idle.by_cause(spans.start, spans.end) / 1e6], axis=1)
     _unflagged(joined, idle, facts)
@@ -299,6 +316,28 @@ def _facts(joined: _Joined, facts: TraceFacts) -> None:
     facts.launches = np.append(facts.launches, count(trace.start[calls], costs.launch))
     sync = (trace.call_kinds == Call.WAIT) | (trace.call_kinds == Call.COPY_WAIT)
     facts.syncs = np.append(facts.syncs, count(trace.start[calls], np.asarray(sync, np.bool_)))
+
+
+def _busy_ms(joined: _Joined) -> Floats:
+    """Device busy ms of the work that each unit launches.
+
+    By launch, not by time: where the host runs ahead, a slice's first units end before their work has begun. What
+    several streams do at once counts once, by its share in the whole slice.
+    """
+    trace, links, spans, busy = joined.trace, joined.links, joined.spans, joined.busy
+    gpu = trace.gpu
+    took = (trace.end - trace.start)[gpu].astype(np.float64)
+    if not spans.start.size or not took.sum():
+        return np.zeros(spans.start.size)
+    launched = trace.start[gpu].copy()
+    linked = links.call_of >= 0
+    launched[linked] = trace.start[trace.calls[links.call_of[linked]]]
+    place = spans.index(launched)
+    inside = place >= 0
+    total = np.bincount(place[inside], weights=took[inside], minlength=spans.start.size)
+    first, last = trace.start[gpu].min(), trace.end[gpu].max()
+    union = float(busy.within(np.array([first]), np.array([last]))[0])
+    return np.asarray(total * (union / took.sum()) / 1e6, np.float64)
 
 
 def _unflagged(joined: _Joined, idle: Gaps, facts: TraceFacts) -> None:

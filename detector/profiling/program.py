@@ -145,6 +145,7 @@ def _work(trace: Trace, links: Links, chosen: Ints) -> tuple[list[tuple[Work, ..
     rows: list[list[list[int]]] = []
     latencies: list[int] = []
     gaps: list[int] = []
+    usual = _usual_latency(start, end, stream, owned, called)
     number = 0
     for call in chosen.tolist():
         items = []
@@ -158,7 +159,7 @@ def _work(trace: Trace, links: Links, chosen: Ints) -> tuple[list[tuple[Work, ..
                 back = _awaited(last, lane, begun, number)
             if back:
                 items.append([lane, int(end[item]) - begun, -1, -1, back])
-            elif behind <= latency - 1_000:
+            elif latency - behind >= usual:  # it was there before the stream's last work ended
                 gaps.append(max(behind, 0))
                 items.append([lane, int(end[item]) - begun, -1, max(behind, 0), 0])
             else:
@@ -179,6 +180,23 @@ def _work(trace: Trace, links: Links, chosen: Ints) -> tuple[list[tuple[Work, ..
         for items in rows
     ]
     return works, number_of
+
+
+def _usual_latency(start: Ints, end: Ints, stream: Ints, owned: dict[int, list[int]], called: dict[int, int]) -> int:
+    """From a call's begin to its work's start where the stream had nothing to do: the median, in ns.
+
+    Work that was launched less than this before its stream's last work ended did not wait for that work: the gap before
+    it is the host's pace, not the stream's.
+    """
+    found: list[int] = []
+    before: dict[int, int] = {}
+    for call, items in owned.items():
+        for item in items:
+            begun, lane = int(start[item]), int(stream[item])
+            if before.get(lane, 0) < called[call] <= begun:
+                found.append(begun - called[call])
+            before[lane] = max(before.get(lane, 0), int(end[item]))
+    return int(np.median(found)) if found else _SLACK_NS
 
 
 def _awaited(last: dict[int, tuple[int, int]], lane: int, begun: int, number: int) -> int:

@@ -91,6 +91,27 @@ def test_profile_object(tmp_path: Path) -> None:
     assert profile["trusted"] is True
 
 
+def test_a_loop_that_runs_ahead_of_its_device_is_not_priced(tmp_path: Path) -> None:
+    """Steps of 1 ms launch 3 ms of work each; the program waits for it after the loop."""
+    host = finding(22, "AWP202", Event.HOST, "/app/x.py", RootCause.SCHEDULING)
+    builder, trace = SessionBuilder([host]), TraceBuilder()
+    for window, kind in enumerate((WindowKind.BASELINE, WindowKind.MARKS, WindowKind.TRACE, WindowKind.BASELINE)):
+        begin = window * 1_000_000.0
+        ticks = [begin + step * 1000.0 for step in range(STEPS + 1)]
+        for number, tick in enumerate(ticks[:-1]):
+            if kind in (WindowKind.MARKS, WindowKind.TRACE):
+                builder.ran("f22", tick + 300, tick + 900)
+            if kind is WindowKind.TRACE:
+                trace.launch(tick + 100, 20, begin + 200 + number * 3000, 3000)
+        path = trace.write(tmp_path / "slice.json") if kind is WindowKind.TRACE else None
+        builder.window(kind, begin, begin + STEPS * 3000, ticks, path)
+    outcome = analyse(builder.session(), [host])
+    assert outcome.profile["gpu_busy_ms"] == pytest.approx(3.0)
+    assert outcome.profile["trusted"] is False
+    assert "busy for 3.000 ms, yet one follows the other after 1.000 ms" in outcome.profile["reasons"][0]
+    assert judged(outcome, "f22").verdict is Verdict.UNATTRIBUTABLE
+
+
 def test_never_reached_and_other_copy(tmp_path: Path) -> None:
     cold = finding(30, "AWP101", Event.WAIT, "/app/x.py")
     copied = finding(31, "AWP101", Event.WAIT, "/app/x.py")
