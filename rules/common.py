@@ -79,14 +79,14 @@ def sureness(view: FunctionView, node: ast.AST, frequency: Frequency, *values: V
     confidence = judge(frequency, *values)
     if confidence is Confidence.LOW:
         return confidence
-    aside = (
-        view.regions(node) & Region.FALLBACK
-        or prepares_on_host(view)
-        or any(map(through_host, frequency.chain))
-        or _serves_nobody(view)
-        or _through_constructor(frequency)
-    )
+    aside = prepares_on_host(view) or any(map(through_host, frequency.chain)) or beside_service(view, node, frequency)
     return Confidence.LOW if aside or occasional(view, node) else confidence
+
+
+def beside_service(view: FunctionView, node: ast.AST, frequency: Frequency) -> bool:
+    """Whether a node stands where requests rarely come: the other branch of a switch, what only training or an error
+    message needs, what objects do when they are made."""
+    return bool(view.regions(node) & Region.FALLBACK) or _serves_nobody(view) or _through_constructor(view, frequency)
 
 
 _HOST_FILES = re.compile(
@@ -138,8 +138,10 @@ def host_named(node: ast.AST) -> bool:
     return False
 
 
-def _through_constructor(frequency: Frequency) -> bool:
+def _through_constructor(view: FunctionView, frequency: Frequency) -> bool:
     """Whether the calls that lead here pass a constructor: what objects do when they are made is mostly set-up."""
+    if view.qualname.endswith("Cache.__init__"):
+        return True  # of a request's cache, filled from elsewhere
     return any(frame.function.endswith("__init__") for frame in frequency.chain[1:])
 
 

@@ -15,6 +15,7 @@ from awp_lint.detector.finding import Confidence
 from awp_lint.detector.semantics.view import FileView, Frequency, FunctionView, Level
 from awp_lint.rules.base import Candidate
 from awp_lint.rules.batching.calls import over_batches
+from awp_lint.rules.common import beside_service
 
 #: Findings about one wait, copy or small kernel: they must run more often than once a request or an item of it.
 _SINGLE = re.compile(r"AWP(10[124567]|30[16]|60[1-5]|610)")
@@ -49,11 +50,17 @@ def weighed(rule: str, candidate: Candidate, view: FunctionView, file: FileView)
 
 def _negligible(rule: str, candidate: Candidate, view: FunctionView, file: FileView) -> bool:
     path = candidate.frequency.path
+    if rule != "AWP605" and beside_service(view, candidate.node, candidate.frequency):
+        return True  # caches are flushed in training, too
     if candidate.frequency.known and path and not _walks(rule, candidate):
         if _SINGLE.fullmatch(rule) and _once_an_item(path, candidate.node, view):
             return True
+        if _SINGLE.fullmatch(rule) and _beside_generation(candidate.frequency, view):
+            return True
         if rule in ("AWP301", "AWP306") and _beside_a_step(rule, path):
             return True
+        if rule in ("AWP302", "AWP303") and path == (Level.REQUEST,) and candidate.frequency.chain:
+            return True  # calls lead there: it stands before or after all layers
     if _SMALL.match(rule) and candidate.frequency.known and _beside_denoising(candidate.frequency, view):
         return True
     if rule in _MOVES and _stays_moved(candidate.node, view):
@@ -139,6 +146,14 @@ def _beside_denoising(frequency: Frequency, view: FunctionView) -> bool:
         return True
     first = frequency.chain[0] if frequency.chain else None
     return first is not None and "diffusers" in first.path and bool(_PIPELINE.search(first.function))
+
+
+def _beside_generation(frequency: Frequency, view: FunctionView) -> bool:
+    """Whether ``generate`` or what it calls does it once an item, before or after all the tokens of it."""
+    if frequency.path[-1] is not Level.ITEM or not _FEW.issuperset(frequency.path):
+        return False
+    names = [name.rpartition(".")[2] for name in (*(frame.function for frame in frequency.chain), view.qualname)]
+    return "forward" not in names and any(name.startswith("generate") for name in names)
 
 
 def _stays_moved(node: ast.AST, view: FunctionView) -> bool:

@@ -16,6 +16,7 @@ from awp_lint.detector.semantics.facts import GUARD_REFERENCE, UNKNOWN, CallFact
 from awp_lint.detector.semantics.gating import Gates, Unresolved
 from awp_lint.detector.semantics.index import Entity, Index
 from awp_lint.detector.semantics.resolve import INSTANCES, Resolver, Thing
+from awp_lint.detector.semantics.switches import Switches
 
 MODULE_BASES = frozenset(("torch.nn.Module", "torch.nn.modules.module.Module", "torch.jit.ScriptModule"))
 _MANY = 8  # derived classes
@@ -48,7 +49,9 @@ class CallGraph:
                 self._call(gid, number, call)
             self._properties(gid)
         self.real = [*range(len(index.functions)), *[-1] * (len(self.edges) - len(index.functions))]
-        self.gates = Gates(index.functions, index.function_file, self.edges, self._unresolved)
+        self.gates = Gates(
+            index.functions, index.function_file, self.edges, self._unresolved, Switches(index).off, self._is_model
+        )
         self.gates.build()
         for part in self.gates.nodes:
             self.real.append(part[0])
@@ -66,6 +69,14 @@ class CallGraph:
             ):
                 return True
         return False
+
+    def _is_model(self, gid: int) -> bool:
+        """Whether a function is the ``forward`` of a model of transformers."""
+        function = self.index.functions[gid]
+        if function.cls < 0 or not function.qualname.endswith(".forward"):
+            return False
+        names = self.index.base_names(self.index.first_class[self.index.function_file[gid]] + function.cls)
+        return any(name.endswith("PreTrainedModel") for name in names)
 
     def is_module(self, cid: int) -> bool:
         """Whether instances of the class are nn.Modules."""

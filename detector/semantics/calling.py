@@ -66,7 +66,7 @@ class Calling(Binding):
             return f"~{name}" if name in f.replaced else f"={name}"
         if kind is ast.Starred:
             return "*"
-        return "" if kind is ast.Attribute or kind is ast.Call else conditions.code_of(arg)
+        return "" if kind is ast.Call else conditions.code_of(arg)
 
     def reference(self, arg: ast.expr, f: FunctionDraft, loops: tuple[str, ...], guard: int) -> None:
         """A function handed on as an argument may be called there."""

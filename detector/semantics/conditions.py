@@ -3,13 +3,17 @@
 A *state* of a parameter is what a branch needs of it: ``given`` (not None), ``none``, ``true`` or ``false``. What a
 call passes is told by a short code: ``None``, ``True``, ``False``, ``const`` (another constant or a display: never
 None), the empty string (unknown), ``=x`` (the caller's own parameter ``x`` as it came) or ``~x`` (the same, but where
-it is not None it may have been replaced).
+it is not None it may have been replaced), or ``$self.config.x``, a switch of the caller's (see :mod:`.switches`).
+
+States are told of switches, too; of both also ``=='c'`` and ``!='c'``.
 """
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
+
+from awp_lint.detector.semantics.switches import switch
 
 State = tuple[str, str]  # (parameter, state)
 
@@ -24,10 +28,13 @@ _RULED_OUT = {
 
 
 def held(test: ast.expr, taken: bool) -> tuple[State, ...]:
-    """What holds of plain names where ``test`` came out as ``taken``."""
+    """What holds of plain names and switches where ``test`` came out as ``taken``."""
     kind = type(test)
     if kind is ast.Name:
         return ((test.id, "true" if taken else "false"),)  # type: ignore[attr-defined]
+    if kind is ast.Attribute:
+        name = switch(test)
+        return () if name is None else ((name, "true" if taken else "false"),)
     if kind is ast.UnaryOp:
         return held(test.operand, not taken) if type(test.op) is ast.Not else ()  # type: ignore[attr-defined]
     if kind is ast.BoolOp:
@@ -45,21 +52,29 @@ def held(test: ast.expr, taken: bool) -> tuple[State, ...]:
 
 def _compared(test: ast.Compare, taken: bool) -> tuple[State, ...]:
     right = test.comparators[0]
-    if len(test.ops) != 1 or type(test.left) is not ast.Name:
+    if len(test.ops) != 1 or type(right) is not ast.Constant:
         return ()
-    if type(right) is not ast.Constant or right.value is not None:
-        return ()
+    name = test.left.id if type(test.left) is ast.Name else switch(test.left)
     kind = type(test.ops[0])
-    if kind is not ast.Is and kind is not ast.IsNot:
+    if name is None:
         return ()
-    return ((test.left.id, "none" if (kind is ast.Is) is taken else "given"),)
+    if right.value is None:
+        if kind is ast.Is or kind is ast.IsNot:
+            return ((name, "none" if (kind is ast.Is) is taken else "given"),)
+        return ()
+    if type(right.value) is not str or (kind is not ast.Eq and kind is not ast.NotEq):
+        return ()
+    return ((name, f"{'==' if (kind is ast.Eq) is taken else '!='}{right.value!r}"),)
 
 
 def code_of(node: ast.expr) -> str:
-    """The code of a literal; the empty string for everything else."""
+    """The code of a literal or a switch; the empty string for everything else."""
     if type(node) is ast.Constant:
         value = node.value
         return _CONSTANTS[value] if value is None or value is True or value is False else "const"
+    if type(node) is ast.Attribute:
+        name = switch(node)
+        return "" if name is None else f"${name}"
     return "const" if isinstance(node, _DISPLAYS) else ""
 
 
@@ -70,23 +85,25 @@ def passed_for(passed: Sequence[str], name: str, position: int | None) -> str | 
     """
     count = 0
     found: str | None = None
+    unpacked = False  # what is unpacked may hold anything but what is passed by itself
     for entry in passed:
         if entry[:1] == "*":
-            return ""  # unpacked: may hold anything
+            unpacked = True
+            continue
         keyword, equals, code = entry.partition("=")
         if equals and keyword:
             if keyword == name:
-                found = code
+                return code
         else:
-            if count == position:
+            if count == position and not unpacked:
                 found = entry
             count += 1
-    return found
+    return "" if found is None and unpacked else found
 
 
 def ruled_out(state: str, code: str) -> bool:
     """Whether a parameter for which this code is passed is never in the state."""
-    return code in _RULED_OUT[state]
+    return code in _RULED_OUT.get(state, ())
 
 
 def passed_on(state: str, code: str) -> str | None:

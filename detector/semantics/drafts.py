@@ -68,6 +68,13 @@ class FunctionDraft:
         """The branches that the walk is in."""
         return [self.branches[number][0] for number in self.when]
 
+    def keeps(self, name: str) -> bool:
+        """Whether a switch is that of the object or of the configuration that was passed."""
+        root, _, last = name.rpartition(".")
+        if root == "config":
+            return root in self.parameters and root not in self.stored
+        return self.cls >= 0 and last not in self.writes
+
     def decides(self, name: str, state: str, line: int = sys.maxsize) -> bool:
         """Whether the parameter still is what the call passed, as far as the state goes, up to a line."""
         if name in self.stored and self.stored[name] <= line:
@@ -78,7 +85,7 @@ class FunctionDraft:
 class ClassDraft:
     """A class under construction."""
 
-    __slots__ = ("attributes", "bases", "decorators", "line", "methods", "outer", "qualname")
+    __slots__ = ("attributes", "bases", "decorators", "defaults", "line", "methods", "outer", "qualname")
 
     def __init__(self, qualname: str, line: int, outer: int) -> None:
         self.qualname = qualname
@@ -88,3 +95,4 @@ class ClassDraft:
         self.decorators: list[Ref] = []
         self.methods: list[tuple[str, int]] = []
         self.attributes: list[tuple[str, int, Ref]] = []
+        self.defaults: list[tuple[str, str]] = []

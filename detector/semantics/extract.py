@@ -28,6 +28,7 @@ from awp_lint.detector.semantics.facts import (
 )
 from awp_lint.detector.semantics.loops import loop_kind
 from awp_lint.detector.semantics.masking import source_lines
+from awp_lint.detector.semantics.switches import default_of
 from awp_lint.detector.semantics.view import LoopKind, Region
 
 _SKIPPED = Region.TRAINING | Region.TEST | Region.ERROR | Region.EXPORT
@@ -78,6 +79,7 @@ class _Extractor(Calling):
                     tuple(c.decorators),
                     tuple(c.methods),
                     tuple(c.attributes),
+                    tuple(c.defaults),
                 )
                 for c in self.classes
             ),
@@ -240,11 +242,15 @@ class _Extractor(Calling):
                     fact.attributes.append((statement.target.id, holder.index, known))
                 if statement.value is not None:
                     self.expr(statement.value, holder, loops, guard)
+                if node.name.endswith("Config"):
+                    fact.defaults.append((statement.target.id, default_of(statement.value)))
             elif isinstance(statement, ast.Assign):
                 known = self.ref(statement.value, holder)
                 for target in statement.targets:
                     if isinstance(target, ast.Name) and known != UNKNOWN:
                         fact.attributes.append((target.id, holder.index, known))
+                    if isinstance(target, ast.Name) and node.name.endswith("Config"):
+                        fact.defaults.append((target.id, default_of(statement.value)))
                 self.expr(statement.value, holder, loops, guard)
             else:
                 self.class_block(statement, holder, index, inner, fact, loops, guard)
@@ -284,6 +290,10 @@ class _Extractor(Calling):
                 self.branch(node, f, loops, guard)  # type: ignore[arg-type]
                 if f.index and regions.leaves_when_made(node, body[at + 1 :]):  # type: ignore[arg-type]
                     guard |= GUARD_ONCE
+                if f.index and regions.left_in_later_steps(node):
+                    guard |= GUARD_FIRST
+                if f.index and regions.leaves_to_rest(node):
+                    guard |= GUARD_SKIP
                 if type(node.body[-1]) in _LEAVING and not node.orelse:  # type: ignore[attr-defined]
                     f.when = self.where(node.test, False, body[at + 1 :], f)  # type: ignore[attr-defined]
             elif kind is ast.Return:
@@ -302,7 +312,7 @@ class _Extractor(Calling):
             return found
         for name, state in conditions.held(test, taken):
             known = any(f.branches[number][0][:2] == (name, state) for number in found)
-            if not known and name in f.parameters and f.decides(name, state):
+            if not known and (f.keeps(name) if "." in name else name in f.parameters and f.decides(name, state)):
                 first, last = body[0], body[-1]
                 end = last.end_lineno or last.lineno, last.end_col_offset or 0
                 f.branches.append((BranchFact(name, state, first.lineno, first.col_offset, *end), f.loop_end))
@@ -373,7 +383,7 @@ class _Extractor(Calling):
         taken = guard | self.guard_of(node.test, True, node.body)
         if not guard & GUARD_ONCE and regions.lazily_made(node):
             taken |= GUARD_ONCE
-        if regions.first_step(node.test, True):
+        if regions.first_step(node.test, True) or self.asks_for_prepared(node, f):
             taken |= GUARD_FIRST
         before = dict(f.env) if node.orelse else None
         around = f.when
@@ -390,6 +400,15 @@ class _Extractor(Calling):
             self.block(node.orelse, f, loops, other)
             f.when = around
             self.merge(f, after)
+
+    @staticmethod
+    def asks_for_prepared(node: ast.If, f: FunctionDraft) -> bool:
+        """``if mask is None: mask = …`` where ``generate`` prepares the inputs of a step: it hands on what there is."""
+        if not f.qualname.endswith(".prepare_inputs_for_generation"):
+            return False
+        missing = [name for name, state in conditions.held(node.test, True) if state == "none" and name in f.parameters]
+        stored = (part for statement in node.body for part in ast.walk(statement) if isinstance(part, ast.Name))
+        return any(part.id in missing and isinstance(part.ctx, ast.Store) for part in stored)
 
     def of_one_turn(self, test: ast.expr, loops: tuple[str, ...]) -> tuple[str, ...]:
         """The loops that a branch runs in: without the innermost where the test is for one turn of it."""

@@ -57,7 +57,8 @@ class CallFact(NamedTuple):
 
 
 class BranchFact(NamedTuple):
-    """A part of a function that runs in one state of a parameter only (see :mod:`.conditions`), with its range."""
+    """A part of a function that runs in one state of a parameter or switch only (see :mod:`.conditions`), with its
+    range."""
 
     parameter: str
     state: str
@@ -108,7 +109,8 @@ class FunctionFact(NamedTuple):
 
 
 class ClassFact(NamedTuple):
-    """One class. ``attributes`` are what methods assign to self, and class-level assignments and annotations."""
+    """One class. ``attributes`` are what methods assign to self, and class-level assignments and annotations;
+    ``defaults`` what the class itself gives the fields of a configuration, as the texts of constants."""
 
     qualname: str
     line: int
@@ -117,6 +119,7 @@ class ClassFact(NamedTuple):
     decorators: tuple[Ref, ...]
     methods: tuple[tuple[str, int], ...]
     attributes: tuple[tuple[str, int, Ref], ...]  # name, function in whose scope the ref stands, ref
+    defaults: tuple[tuple[str, str], ...] = ()
 
 
 class ImportFact(NamedTuple):
@@ -199,7 +202,7 @@ def shape(facts: FileFacts) -> bytes:
         )
         for f in facts.functions
     ]  # fmt: skip
-    classes = [(c.qualname, c.outer, c.bases, c.decorators, c.methods, c.attributes) for c in facts.classes]
+    classes = [(c.qualname, c.outer, c.bases, c.decorators, c.methods, c.attributes, c.defaults) for c in facts.classes]
     imports = [tuple(fact) for fact in facts.imports]
     plain: Any = (imports, functions, classes, facts.names, facts.variables, facts.exports)
     # version 2 of the format: later ones tell how often an object is referred to, which is chance

@@ -177,8 +177,8 @@ class Frequencies:
         return reach is None or (not reach.path and not reach.cold and gid not in self._fixed)
 
     def _enter(self, gid: int, entry: Entry) -> list[int]:
-        """Enter a function from outside, which may pass anything, and so all its parts; the nodes."""
-        nodes = [gid, *self._parts(gid)]
+        """Enter a function from outside, and all its parts but those that outside calls do not make run; the nodes."""
+        nodes = [gid, *(node for node in self._parts(gid) if node not in self.graph.gates.shut)]
         for node in nodes:
             self.reach[node] = Reach(entry.path, entry.certainty, entry.cold)
             if entry.origin is not None:

@@ -4,11 +4,14 @@ A part becomes a node of its own in the call graph where at least one call rules
 on that node, and only those calls of the function lead there that may make the condition hold. A parameter that is
 handed on as it came is followed to the callers of the function around. So a loop that leaves the parameter out does not
 heat what stands below it, and what no call makes run is reached by none.
+
+The same holds for what a model's configuration switches off by default, and for what those who call a model of
+transformers leave out or always give: they pass token ids and a mask, and no labels.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from awp_lint.detector.semantics.conditions import passed_for, passed_on, ruled_out
@@ -16,6 +19,11 @@ from awp_lint.detector.semantics.edges import Edge
 from awp_lint.detector.semantics.facts import GUARD_REFERENCE, CallFact, FunctionFact, Ref
 
 _MANY = 16  # functions that one dynamic call may reach: more of them say nothing of each
+#: States of parameters of a model's ``forward`` that callers from outside do not bring about.
+_UNUSUAL = frozenset(
+    (("attention_mask", "none"), ("input_ids", "none"), ("inputs_embeds", "given"), ("labels", "given"))
+)
+_NEVER = Edge(-1, -1, (), 0, False)  # stands for the calls that rule a part out where none is written down
 
 Part = tuple[int, str, str]  # function, parameter, state
 
@@ -65,7 +73,13 @@ class Gates:
         files: Sequence[int],
         edges: list[list[Edge]],
         unresolved: Unresolved,
+        off: Callable[[int, str, str], bool] = lambda gid, switch, state: False,
+        model: Callable[[int], bool] = lambda gid: False,
     ) -> None:
+        """``off`` says whether a switch of a function rules a state out by default, ``model`` whether a function is the
+        ``forward`` of a model of transformers."""
+        self._off = off
+        self._model = model
         self._functions = functions
         self._files = files
         self._edges = edges
@@ -74,6 +88,7 @@ class Gates:
         self.nodes: dict[Part, int] = {}
         self.of_function: dict[int, list[int]] = {}
         self.callers: dict[int, list[int]] = {}  # of a part: the functions whose calls may make it run
+        self.shut: set[int] = set()  # the parts that no call from outside makes run
 
     def build(self) -> None:
         """Make the nodes and hang the edges over."""
@@ -88,6 +103,8 @@ class Gates:
             node = self.nodes[part] = len(self._edges)
             self._edges.append([])
             self.of_function.setdefault(part[0], []).append(node)
+            if "." in part[1] or (part[1:] in _UNUSUAL and self._model(part[0])):
+                self.shut.add(node)
         if self.nodes:
             self._hang_over()
             self._lead_there(sites)
@@ -113,16 +130,21 @@ class Gates:
             found[part] = []
             gid, name, state = part
             function = self._functions[gid]
+            if "." in name:
+                if self._off(gid, name, state):
+                    found[part].append((-1, _NEVER, None))
+                continue
             if name not in function.parameters:
                 continue
             position = function.parameters.index(name) - _bound(function)
-            if self._unresolved.may_pass(self._files[gid], function, name, position):
+            unusual = (name, state) in _UNUSUAL and self._model(gid)
+            if not unusual and self._unresolved.may_pass(self._files[gid], function, name, position):
                 continue
             default = dict(function.defaults).get(name, "")
-            dead: Edge | None = None
+            dead: Edge | None = _NEVER if unusual else None
             for node, edge in self._calls_of(gid):
                 code = self._code(node, edge, function, name, position, default)
-                if ruled_out(state, code):
+                if ruled_out(state, code) or (code[:1] == "$" and self._off(node, code[1:], state)):
                     dead = edge
                     continue
                 own = passed_on(state, code)
@@ -183,10 +205,10 @@ class Gates:
     def _holder(self, gid: int, edge: Edge) -> int:
         """The node that a function's call hangs on."""
         if gid in self.of_function and edge.call >= 0:
-            for state in self._functions[gid].calls[edge.call].when:
-                node = self.nodes.get((gid, *state))
-                if node is not None:
-                    return node
+            found = [self.nodes.get((gid, *state)) for state in self._functions[gid].calls[edge.call].when]
+            nodes = [node for node in found if node is not None]
+            if nodes:
+                return min(nodes, key=lambda node: node not in self.shut)
         return gid
 
     def _lead_there(self, sites: dict[Part, list[tuple[int, Edge, Part | None]]]) -> None:

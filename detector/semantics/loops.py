@@ -249,6 +249,8 @@ def _fixed(node: ast.expr) -> bool:
     if isinstance(node, ast.Constant):
         return True
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+        if node.func.id == "set" and node.args:  # the few kinds that there are: ``set(config.layer_types)``
+            return any(word.endswith("_types") for word in _words(node.args[0]))
         if node.func.id == "enumerate" and node.args:
             return _fixed(node.args[0])
         if node.func.id == "range" and 1 <= len(node.args) <= 2:

@@ -67,6 +67,11 @@ class FileModel:
         """What the code will run on."""
         return self.settings.target
 
+    @cached_property
+    def wrapped(self) -> frozenset[str]:
+        """Classes of the file that a call hands to what puts other implementations beside their own."""
+        return regions.handed_to_switches(self.text)
+
     def functions(self) -> Iterator[FunctionModel]:
         """The definitions in source order, the module's top level first."""
         return iter(self._views.values())
@@ -290,6 +295,8 @@ class FunctionModel:
         """Regions that hold for the whole definition, those of the code around it included."""
         found = regions.definition_regions(self.definition, self.names.qualified)
         found |= regions.beside_training(self.file.file_regions, found)
+        if self.definition.cls is not None and self.definition.cls.name in self.file.wrapped:
+            found |= Region.FALLBACK
         outer = self.outer()
         if outer is not None:
             found |= outer.regions(self.definition.node)
@@ -324,10 +331,19 @@ class FunctionModel:
             path.append(above)
         qualified: Callable[[ast.expr], str | None] = self.names.qualified
         for parent, child in itertools.pairwise(reversed(path)):
-            more = regions.block_region(child, parent, qualified)
+            more = regions.block_region(child, parent, qualified) | self._left_before(child, parent)
             if more is not Region.NONE:
                 found |= more
             self._around[child] = found
+        return found
+
+    @staticmethod
+    def _left_before(child: ast.AST, parent: ast.AST) -> Region:
+        """The region of what an earlier statement of a function's body leaves to the rest."""
+        found = Region.NONE
+        if isinstance(parent, (ast.FunctionDef, ast.AsyncFunctionDef)) and child in parent.body:
+            for earlier in parent.body[: parent.body.index(child)]:
+                found |= regions.leaves_to_rest(earlier)
         return found
 
     def _beside_clock(self, statement: ast.stmt) -> bool:

@@ -33,6 +33,9 @@ _OPENERS: dict[str, Region] = {
     "vllm.compilation.decorators.support_torch_compile": Region.COMPILED,
 }
 
+#: The decorator above, which is called as a function, too: ``use_experts_implementation(experts_class=Experts, …)``.
+_SWITCHING = re.compile(r"\buse_experts_implementation\(([^()]*)\)")
+
 _TEST_PATH = re.compile(
     r"(^|/)(tests?|testing|unittests?)/|(^|/)(test_[^/]*|[^/]*_test|conftest|testing_utils|testing)\.py$"
 )
@@ -100,6 +103,11 @@ def body_region(body: list[ast.stmt], qualified: Callable[[ast.expr], str | None
     for item in blocks[0].items:
         opened |= opened_by(item.context_expr, qualified)
     return opened & Region.INFERENCE
+
+
+def handed_to_switches(text: str) -> frozenset[str]:
+    """Names that a file hands to functions which put other implementations beside a class's own."""
+    return frozenset(name for given in _SWITCHING.findall(text) for name in re.findall(r"\b[A-Z]\w+", given))
 
 
 def beside_training(file: Region, own: Region) -> Region:
@@ -186,6 +194,12 @@ def _raises(body: list[ast.stmt]) -> bool:
     return bool(body) and isinstance(body[-1], ast.Raise)
 
 
+#: What a model is trained towards, by its name; labels that are inputs have other names.
+_LABELS = re.compile(
+    r"(audio|text|mask|next_sentence|sentence_order|start|end|mc|decoder|token|lm|image|codec|talker)_labels"
+)
+#: Questions whether a kernel can do the work; what runs where it cannot is the way out.
+_KERNEL = re.compile(r"(\w+_)?kernels?_(can|is|are|available|supports?)(_\w+)?")
 #: Switches that serving leaves off: sharded weights (ZeRO-3, FSDP), rows of a training collator.
 _SELDOM = re.compile(r"synced_gpus|_?is_packed_sequence|output_router_logits")
 
@@ -215,8 +229,28 @@ def test_region(test: ast.expr, taken: bool) -> Region:
         return Region.EXPORT if taken else Region.NONE
     if _COMPILING_WORDS.search(lowered):
         return Region.COMPILED if taken else Region.NONE
-    if _SELDOM.fullmatch(lowered):
+    if _SELDOM.fullmatch(lowered) or _asks_in_vain(test):
         return Region.FALLBACK if taken else Region.NONE
+    if _KERNEL.fullmatch(lowered) and not taken:
+        return Region.FALLBACK
+    return Region.NONE
+
+
+def _asks_in_vain(test: ast.expr) -> bool:
+    """``getattr(streamer, "_takes_logits", False)``: a private mark that objects do not have by themselves."""
+    if not (isinstance(test, ast.Call) and isinstance(test.func, ast.Name) and test.func.id == "getattr"):
+        return False
+    if len(test.args) != 3:
+        return False
+    name, default = test.args[1:]
+    marked = isinstance(name, ast.Constant) and isinstance(name.value, str) and name.value.startswith("_")
+    return marked and isinstance(default, ast.Constant) and not default.value
+
+
+def leaves_to_rest(node: ast.stmt) -> Region:
+    """The region of what follows ``if test: return`` in the same block."""
+    if isinstance(node, ast.If) and not node.orelse and isinstance(node.body[-1], (ast.Return, ast.Raise)):
+        return test_region(node.test, False) & Region.FALLBACK
     return Region.NONE
 
 
@@ -236,7 +270,7 @@ def _compare_region(test: ast.Compare, taken: bool) -> Region:
         return Region.NONE
     lowered = name.lower()
     is_none = isinstance(right, ast.Constant) and right.value is None
-    if lowered in ("labels", "label", "targets", "loss", "loss_fn") and is_none:
+    if is_none and (lowered in ("labels", "label", "targets", "loss", "loss_fn") or _LABELS.fullmatch(lowered)):
         wants = isinstance(test.ops[0], (ast.IsNot, ast.NotEq))
         return Region.TRAINING if wants == taken else Region.NONE
     if "attn_implementation" in lowered or "attention_backend" in lowered:
@@ -278,7 +312,7 @@ _KEEPS = re.compile(r"cache|memo|_table|registry", re.IGNORECASE)
 
 def lazily_made(node: ast.If) -> bool:
     """``if self.x is None: self.x = …`` and its like: the branch makes state that lasts."""
-    if _made_for_another(node):
+    if _made_for_another(node) or _outgrown(node):
         return True
     names = _missing(node.test)
     if not names:
@@ -301,6 +335,29 @@ def _does_set_up(node: ast.If, names: set[str]) -> bool:
         return False
     calls = (part.func for part in _parts(node.body) if isinstance(part, ast.Call))
     return any(isinstance(func, ast.Attribute) and _last_name(func.value) == "self" for func in calls)
+
+
+_MAKES = re.compile(r"_?(re)?(make|build|set|compute|extend|resize|init|create|grow|allocate|update)_?\w*")
+
+
+def _outgrown(node: ast.If) -> bool:
+    """``if length > self.table.size(0): self.make_table(length)``: made anew where it has become too small."""
+    test = node.test.values[-1] if isinstance(node.test, ast.BoolOp) else node.test
+    if not (isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], (ast.Gt, ast.Lt))):
+        return False
+    small = test.comparators[0] if isinstance(test.ops[0], ast.Gt) else test.left
+    kept = {
+        part.attr for part in ast.walk(small) if isinstance(part, ast.Attribute) and _last_name(part.value) == "self"
+    }
+    if not kept:
+        return False
+    for part in _parts(node.body):
+        if isinstance(part, ast.Attribute) and _last_name(part.value) == "self":
+            if isinstance(part.ctx, ast.Store) and part.attr in kept:
+                return True
+            if len(node.body) == 1 and _MAKES.fullmatch(part.attr):
+                return True
+    return False
 
 
 def _made_for_another(node: ast.If) -> bool:
@@ -392,8 +449,10 @@ def _puts_into(part: ast.AST, name: str) -> bool:
 
 #: Inputs that come with the first step of a request and not again.
 _PROMPT_INPUTS = re.compile(
-    r"pixel_values(_\w+)?|(\w+_)?(images|videos|audios|audio_values|audio_features|speech)|input_(features|values)(_\w+)?"
-    r"|(image|video|audio)_(embeds|features|inputs|patches|sizes|grid_thw|input_ids|latents|outputs|hidden_states|prompt\w*)"
+    r"(\w+_)?pixel_values(_\w+)?|(\w+_)?(images|videos|audios|audio_values|audio_features|speech)"
+    r"|(\w+_)?input_(features|values)(_\w+)?"
+    r"|(image|video|audio)_(embeds|embeddings|features|inputs|patches|sizes|grid_thw|input_ids|latents|outputs)"
+    r"|(image|video|audio)_(hidden_states|prompt\w*)"
     r"|(image|video|audio|vision|visual)_(pos_)?masks?"
 )
 #: State that is missing in the first step only.
@@ -409,15 +468,32 @@ def first_step(test: ast.expr, taken: bool) -> bool:
         decides = isinstance(test.op, ast.And) == taken
         found = [first_step(part, taken) for part in test.values]
         return any(found) if decides else all(found)
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        return first_step(test.operand, not taken)
+    if isinstance(test, ast.Name):
+        return test.id == "is_updated" and not taken  # cross-attention's keys and values are kept from then on
     if not (isinstance(test, ast.Compare) and len(test.ops) == 1):
         return False
     right = test.comparators[0]
+    if isinstance(right, ast.Constant) and right.value == 1 and _counts_positions(test.left):
+        op = test.ops[0]
+        return isinstance(op, (ast.NotEq, ast.Gt)) if taken else isinstance(op, (ast.Eq, ast.LtE))
     name = _looked_up(test.left) or _last_name(test.left)
     if name is None or not (isinstance(right, ast.Constant) and right.value is None):
         return False
     if isinstance(test.ops[0], ast.IsNot):
         return bool(_PROMPT_INPUTS.fullmatch(name)) if taken else bool(_STEP_STATE.fullmatch(name))
     return bool(_STEP_STATE.fullmatch(name)) if taken else bool(_PROMPT_INPUTS.fullmatch(name))
+
+
+def _counts_positions(node: ast.expr) -> bool:
+    """``input_ids.shape[1]``, ``q_len``: how many positions a model is given, one in all steps but the first."""
+    if isinstance(node, ast.Subscript):
+        axis, shape = node.slice, node.value
+        if not (isinstance(shape, ast.Attribute) and shape.attr == "shape" and isinstance(axis, ast.Constant)):
+            return False
+        return axis.value == 1 and _last_name(shape.value) in ("input_ids", "inputs_embeds")
+    return isinstance(node, ast.Name) and node.id in ("q_len", "q_length", "query_length", "seq_len", "tgt_len")
 
 
 def _looked_up(node: ast.expr) -> str | None:
@@ -432,9 +508,27 @@ def _looked_up(node: ast.expr) -> str | None:
 
 def in_first_step(ancestors: Iterable[tuple[ast.AST, ast.AST]]) -> bool:
     """Whether a node stands in such a branch. ``ancestors`` are pairs (child, parent) outwards."""
-    return any(
-        isinstance(parent, ast.If) and child is not parent.test and first_step(parent.test, child in parent.body)
-        for child, parent in ancestors
+    for child, parent in ancestors:
+        if isinstance(parent, (ast.If, ast.IfExp)) and child is not parent.test:
+            body = parent.body if isinstance(parent.body, list) else [parent.body]
+            if first_step(parent.test, child in body):
+                return True
+        elif isinstance(parent, ast.BoolOp) and child in parent.values:
+            taken = isinstance(parent.op, ast.And)
+            if any(first_step(part, taken) for part in parent.values[: parent.values.index(child)]):
+                return True
+        elif isinstance(parent, (ast.FunctionDef, ast.AsyncFunctionDef)) and child in parent.body:
+            return any(map(left_in_later_steps, parent.body[: parent.body.index(child)]))
+    return False
+
+
+def left_in_later_steps(node: ast.stmt) -> bool:
+    """``if input_ids.shape[1] == 1: return``: what follows runs in the first step only."""
+    return (
+        isinstance(node, ast.If)
+        and not node.orelse
+        and isinstance(node.body[-1], ast.Return)
+        and first_step(node.test, False)
     )
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from awp_lint.detector.finding import Confidence, Event, Fix, RootCause
 from awp_lint.detector.semantics.values import Device
 from awp_lint.detector.semantics.view import FileView, FunctionView, Region
-from awp_lint.rules.attention.pattern import Attention, applied_weights, find_attention
+from awp_lint.rules.attention.pattern import Attention, What, applied_weights, find_attention
 from awp_lint.rules.base import Candidate, Rule
 from awp_lint.rules.common import callee, frequency_reason, judge, lower, own_text, served_frequency, short
 
@@ -51,7 +51,8 @@ class ManualAttention(Rule):
         """
     fine = """
         - The weights themselves are used: something more is computed of them, or they are stored (low confidence).
-        - Keys that the function itself pools to a handful: low confidence.
+        - Keys that the function itself pools to a handful, and the one wide head over the pixels of a convolution
+          network: low confidence.
         - Softcaps, sinks, head masks and the like, which the fused call does not know (`flex_attention` may).
         - The eager branch of a switch between implementations, reference code: low confidence only.
         """
@@ -105,8 +106,10 @@ class ManualAttention(Rule):
         if view.value(attention.scores).on_device:
             confidence = judge(frequency, view.value(attention.scores))
         aside = view.regions(node) & Region.FALLBACK or _has_fused_twin(view, file)
-        if aside or attention.weights_needed or _of_pooled_keys(view):
+        if aside or attention.weights_needed or _of_pooled_keys(view) or _capped(attention) or _of_pixels(node, view):
             confidence = lower(confidence, Confidence.LOW)
+        if _told(attention, view):
+            return
         first, last = attention.statements[0], view.statement(attention.output)
         query, key = short(attention.query, 30), short(attention.key, 30)
         kept = " (it must go without the weights)" if attention.weights_kept else ""
@@ -149,6 +152,35 @@ def _split(node: ast.Call, view: FunctionView, file: FileView) -> Iterator[Candi
         frequency=frequency,
         why=(f"scores by `{callee(node)}`, product in line {output.lineno}", *frequency_reason(frequency)),
     )
+
+
+def _capped(attention: Attention) -> bool:
+    """Whether scores are bounded by ``tanh`` before the softmax, which the fused call cannot do."""
+    calls = (step.node for step in attention.before if step.what is What.OTHER)
+    return any(isinstance(call, ast.Call) and callee(call) in ("tanh", "tanh_") for call in calls)
+
+
+_PIXEL_CLASS = re.compile(r"(Attn|Attention)_?Block")
+
+
+def _of_pixels(node: ast.AST, view: FunctionView) -> bool:
+    """Whether it is the attention of a convolution network: one head as wide as the channels, for which no fused kernel
+    is made, beside convolutions that take the time."""
+    if view.class_name is None or not _PIXEL_CLASS.search(view.class_name.rpartition(".")[2]):
+        return False
+    sizes = {"height", "width"}, {"h", "w"}
+    return any(
+        isinstance(product, ast.BinOp)
+        and isinstance(product.op, ast.Mult)
+        and {getattr(product.left, "id", ""), getattr(product.right, "id", "")} in sizes
+        for product in view.nodes(ast.BinOp)
+    )
+
+
+def _told(attention: Attention, view: FunctionView) -> bool:
+    """Whether another softmax of the same two products was found: the branches with and without a mask."""
+    known = view.memo.setdefault(_told, {})
+    return known.setdefault((attention.scores, attention.output), attention.softmax) is not attention.softmax
 
 
 def _of_pooled_keys(view: FunctionView) -> bool:

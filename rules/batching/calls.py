@@ -123,9 +123,14 @@ def carries_state(call: ast.Call, loop: ast.AST) -> bool:
     first: dict[str, int] = {}  # where a name is bound first, at the body's own level
     for statement in loop_body(loop):
         for node in ast.walk(statement):
+            if isinstance(node, ast.For):
+                for name in target_names(node.target):
+                    sources.setdefault(name, set()).update(names_in(node.iter))
+            elif isinstance(node, ast.Call) and (kept := _put_into(node)) is not None:
+                sources.setdefault(kept, set()).update(fed(node))
             if not isinstance(node, ast.Assign | ast.AugAssign | ast.AnnAssign) or node.value is None:
                 continue
-            bound = frozenset().union(*map(target_names, _targets(node)))
+            bound = frozenset().union(*map(target_names, _targets(node)), *map(_written_into, _targets(node)))
             for name in bound:
                 sources.setdefault(name, set()).update(names_in(node.value))
                 if node is statement and not isinstance(node, ast.AugAssign):
@@ -138,6 +143,27 @@ def carries_state(call: ast.Call, loop: ast.AST) -> bool:
         name in made and first.get(name, call.lineno + 1) >= _first_use(name, loop)
         for name in _reached(fed(call), sources)
     )
+
+
+def _root(node: ast.expr) -> str | None:
+    """The name that an item or attribute belongs to."""
+    while isinstance(node, ast.Subscript | ast.Attribute):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else None
+
+
+def _written_into(target: ast.expr) -> frozenset[str]:
+    """``x`` of ``x[:, i] = …``."""
+    name = _root(target) if isinstance(target, ast.Subscript) else None
+    return frozenset() if name is None else frozenset((name,))
+
+
+def _put_into(call: ast.Call) -> str | None:
+    """``x`` of ``x.append(…)`` and ``x[key].append(…)``."""
+    func = call.func
+    if isinstance(func, ast.Attribute) and func.attr in ("append", "extend", "add"):
+        return _root(func.value)
+    return None
 
 
 def _targets(node: ast.Assign | ast.AugAssign | ast.AnnAssign) -> list[ast.expr]:

@@ -13,7 +13,7 @@ from awp_lint.rules.common import frequency_reason, judge, lower, names_in, ofte
 from awp_lint.rules.edits import drops, intermediates, mutated_between
 from awp_lint.rules.flow import origins
 from awp_lint.rules.fusion.algebra import number
-from awp_lint.rules.fusion.context import called, compiled_class, place, replaced_class
+from awp_lint.rules.fusion.context import called, compiled_class, declined, place, replaced_class
 from awp_lint.rules.fusion.norms import Norm, norm
 from awp_lint.rules.nodemap import Definition
 
@@ -51,6 +51,8 @@ class ManualNorm(Rule):
         - Compiled regions, and an engine's classes that it compiles as a whole (`@support_torch_compile`).
         - Classes whose `forward` a decorator replaces by a kernel, and functions named as reference implementations:
           shown at low confidence.
+        - Functions whose comments speak of the built-in function: they have a reason. Deviations that divide by n - 1,
+          which no built-in does: both at low confidence.
         - Tests, training, host arrays.
         """
     safety = """
@@ -121,10 +123,12 @@ class ManualNorm(Rule):
         if replaced_class(view, file):
             cap = lower(cap, Confidence.LOW)
             why = (*why, "a decorator of the class can replace it by a fused kernel")
+        if declined(view, file, call) or declined(view, file, label):
+            cap = lower(cap, Confidence.LOW)
         if number(found.dims, view) != -1:
             cap = lower(cap, Confidence.LOW)  # channels before the last axis: the fused call wants two transposes
         elif not found.exact:
-            cap = lower(cap, Confidence.MEDIUM)
+            cap = lower(cap, Confidence.LOW)  # no built-in divides by n - 1
         yield Candidate(
             node=node,
             message=f"`{short(node)}` is {label} in several kernels {often(frequency)}".rstrip(),

@@ -5,14 +5,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from awp_lint.detector.finding import Effect, Event, Fix, RootCause, Safety
+from awp_lint.detector.finding import Confidence, Effect, Event, Fix, RootCause, Safety
 from awp_lint.detector.semantics.values import Device, DTypeClass
 from awp_lint.detector.semantics.view import FileView, FunctionView
 from awp_lint.rules.base import Candidate, Rule
 from awp_lint.rules.common import frequency_reason, judge, names_in, often, reasons, short
 from awp_lint.rules.edits import drops, intermediates, mutated_between
 from awp_lint.rules.fusion.activations import Activation, activation
-from awp_lint.rules.fusion.context import called, compiled_class, place
+from awp_lint.rules.fusion.context import called, compiled_class, declined, place
 from awp_lint.rules.nodemap import Definition
 
 _CALLS = frozenset({"exp", "log", "log1p", "where", "mul", "div", "multiply", "divide", "true_divide"})
@@ -43,6 +43,7 @@ class ManualActivation(Rule):
         """
     fine = """
         - `x * sigmoid(1.702 * x)` and other variants that no built-in function computes.
+        - Functions whose comments speak of the built-in function: they have a reason; low confidence.
         - Host tensors, NumPy arrays, set-up code, tests and training.
         - Compiled regions, where the compiler fuses the chain, and an engine's classes that it compiles as a whole.
         """
@@ -109,6 +110,8 @@ class ManualActivation(Rule):
             return
         frequency, cap = counted
         call = _spelling(found)
+        if declined(view, file, found.function):
+            cap = Confidence.LOW
         yield Candidate(
             node=node,
             message=f"`{short(node)}` is {found.name} in several kernels {often(frequency)}".rstrip(),

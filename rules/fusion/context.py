@@ -185,6 +185,18 @@ def traced_branch(view: FunctionView, node: ast.AST) -> bool:
     return False
 
 
+def declined(view: FunctionView, file: FileView, call: str) -> bool:
+    """Whether the code itself speaks of the fused call, in a comment or docstring in or right above the function: its
+    authors know it, and have a reason (``Using F.gelu yields subtly wrong results``)."""
+    node = view.node
+    if isinstance(node, ast.Module | ast.Lambda) or node.end_lineno is None:
+        return False
+    name = call.rpartition(".")[2].partition("(")[0]
+    lines = file.text.splitlines()[max(0, node.lineno - 5) : node.end_lineno]
+    spoken = "\n".join(line.partition("#")[2] for line in lines) + (ast.get_docstring(node) or "")
+    return re.search(rf"\b(F|nn|functional|torch)\.{re.escape(name)}\b", spoken, re.IGNORECASE) is not None
+
+
 def is_reference(view: FunctionView) -> bool:
     """Whether the function is by its name the plain twin of a faster one."""
     return bool(_REFERENCE.search(view.qualname.rpartition(".")[2].lower()))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from awp_lint.detector.finding import Confidence, Event, MarkKind, RootCause
@@ -56,6 +57,7 @@ class CastInLoop(Rule):
           `cache_enabled=False` on purpose.
         - `self.weight.to(x.dtype)`: nothing happens where the types agree, so it is shown at low confidence.
         - Classes and functions that want float32 by their names (`Float32Linear`): low confidence.
+        - Weights that the model keeps in float32 whatever it is loaded in (`_keep_in_fp32_modules_strict`).
         - Norm layers that keep a small weight in float32 (a vector, not a matrix): low confidence.
         - Training, tests, compiled regions.
         """
@@ -93,7 +95,7 @@ class CastInLoop(Rule):
         if isinstance(node, ast.With):
             yield from self._autocast(node, view)
         elif isinstance(node, ast.Call):
-            yield from self._weight(node, view)
+            yield from self._weight(node, view, file)
 
     def _autocast(self, node: ast.With, view: FunctionView) -> Iterator[Candidate]:
         if not any(_opens(item.context_expr, view) for item in node.items) or not view.loops(node):
@@ -123,7 +125,7 @@ class CastInLoop(Rule):
             why=frequency_reason(frequency),
         )
 
-    def _weight(self, node: ast.Call, view: FunctionView) -> Iterator[Candidate]:
+    def _weight(self, node: ast.Call, view: FunctionView, file: FileView) -> Iterator[Candidate]:
         func = node.func
         if not isinstance(func, ast.Attribute) or func.attr not in _CASTS or not isinstance(func.value, ast.Attribute):
             return
@@ -143,7 +145,7 @@ class CastInLoop(Rule):
         if value.device is Device.HOST or value.kind not in (Kind.TENSOR, Kind.UNKNOWN):
             return
         # A vector in float32 is how norms are written; only a matrix is worth a word.
-        wanted = _multiplied(node, view) and not wants_float32(view)
+        wanted = _multiplied(node, view) and not wants_float32(view) and not _kept_in_float32(view, file)
         cap = lower(cap, Confidence.MEDIUM if wanted else Confidence.LOW)
         yield Candidate(
             node=node,
@@ -153,6 +155,23 @@ class CastInLoop(Rule):
             frequency=frequency,
             why=frequency_reason(frequency),
         )
+
+
+_KEPT = re.compile(r"_keep_in_fp32_modules(?:_strict)?\s*(?::[^=\n]*)?=\s*[\[({]([^\])}]*)[\])}]")
+
+
+def _kept_in_float32(view: FunctionView, file: FileView) -> bool:
+    """Whether a model of the file loads this module's weight in float32: the cast finds nothing to do."""
+    if view.class_name is None or "_keep_in_fp32_modules" not in file.text:
+        return False
+    own = view.class_name.rpartition(".")[2]
+    held = set(re.findall(rf"\bself\.(\w+)\s*=\s*{re.escape(own)}\(", file.text))
+    for listed in _KEPT.findall(file.text):
+        for entry in re.findall(r"[\"']([^\"']+)[\"']", listed):
+            parts = entry.split(".")
+            if parts[-1] in held or (len(parts) > 1 and parts[-1] == "weight" and parts[-2] in held):
+                return True
+    return False
 
 
 def _opens(node: ast.expr, view: FunctionView) -> bool:

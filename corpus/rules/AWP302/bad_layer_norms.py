@@ -39,7 +39,7 @@ class Deviation(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         mean = x.mean(-1, keepdim=True)
         std = x.std(-1, keepdim=True)
-        return self.a * (x - mean) / (std + 1e-6) + self.b  # expect: AWP302
+        return self.a * (x - mean) / (std + 1e-6) + self.b
 
 
 class ChannelsFirst(nn.Module):

@@ -1,4 +1,4 @@
-"""einsum and baddbmm spellings, and steps the fused call does not know."""
+"""einsum and baddbmm spellings."""
 
 import torch
 from torch import nn
@@ -14,14 +14,6 @@ class Einsum(nn.Module):
         sim = sim + mask
         attn = sim.softmax(dim=-1)  # expect: AWP501
         return torch.einsum("b h i j, b h j d -> b h i d", attn, v)
-
-
-class Softcapped(nn.Module):
-    def forward(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
-        scores = torch.bmm(q, k.transpose(1, 2))
-        scores = torch.tanh(scores / 50.0) * 50.0
-        probs = torch.nn.functional.softmax(scores, dim=-1)  # expect: AWP501
-        return torch.bmm(probs, v)
 
 
 class WithBias(nn.Module):

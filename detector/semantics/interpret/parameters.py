@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 
 from awp_lint.detector.semantics.definition import descendants
 from awp_lint.detector.semantics.interpret.annotations import annotated
@@ -25,6 +26,17 @@ _FED_BY_MODELS = (".forward", ".__call__")
 _OTHERS = frozenset(
     {"int", "float", "bool", "str", "list", "List", "tuple", "Tuple", "Sequence", "Any", "dict", "Dict"}
 )
+
+
+#: Parameters that switch something, however they are annotated.
+_FLAG = re.compile(r"(output|return|use|do|need|should)_")
+
+
+def _holds_numbers(v: Value) -> bool:
+    """Whether a sequence holds no tensors, as far as is known."""
+    held = [v.element] if v.element is not None else [*(v.items or ())]
+    numbers = (Kind.SCALAR, Kind.NONE)
+    return all(item.kind in numbers or (item.kind is Kind.SEQUENCE and _holds_numbers(item)) for item in held)
 
 
 def _words(annotation: ast.expr) -> set[str]:
@@ -135,7 +147,7 @@ def _short(node: ast.expr | None) -> str:
 
 def _by_name(m: Machine, argument: ast.arg) -> Value | None:
     """What the parameter's name says, which is more in a module's ``forward``."""
-    if not m.torchy:
+    if not m.torchy or _FLAG.match(argument.arg):
         return None
     found = parameter(argument.arg, m.ambient, argument.lineno)
     if found is None and m.cls is not None and m.qualname.endswith(".forward"):
@@ -148,7 +160,11 @@ def _tensor(m: Machine, function: str, argument: ast.arg, declared: Value) -> Va
     dtype = declared.dtype if declared.dtype is not DTypeClass.UNKNOWN else TENSORS.get(name, DTypeClass.UNKNOWN)
     if is_host_name(name):
         return host_value(name, dtype)
+    if _FLAG.match(name):
+        return make(Kind.SCALAR, dtype=DTypeClass.BOOL, certainty=Certainty.ASSUMED)
     passed = None if function.endswith(_FED_BY_MODELS) else m.outside.parameter(function, name)
+    if passed is not None and passed.kind is Kind.SEQUENCE and _holds_numbers(passed):
+        return passed  # what is annotated as a tensor and called with a list of sizes
     if passed is not None and passed.kind is Kind.TENSOR and passed.device in (Device.HOST, Device.ACCELERATOR):
         return passed
     reasons = (Reason(argument.lineno, f"parameter `{name}`, annotated as a tensor"),)
