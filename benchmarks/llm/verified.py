@@ -124,10 +124,11 @@ class Script:
             return Reply('{"verdict": "unsure", "claims": []}')
         data = json.loads(body["messages"][1]["content"])
         place = (data["finding"]["rule"], data["finding"]["function"].rpartition(".")[2])
+        again = place in self.asked  # a repair round: there is no better answer
         self.asked.add(place)
         code: str = data["function"]
         for old, new in self.program.answers.get(place, ()):
-            if code.count(old) != 1:
+            if code.count(old) != 1 and not again:
                 raise SystemExit(f"{self.program.name}, {place}: the function is not what this script knows")
             code = code.replace(old, new)
         return Reply(json.dumps({"replacement": code}))

@@ -181,11 +181,11 @@ def _summary(results: list[dict[str, Any]]) -> str:
     meet = sum(r["range_ms"][0] <= r["interval_ms"][1] and r["range_ms"][1] >= r["interval_ms"][0] for r in results)
     width = np.median([100 * (r["range_ms"][1] - r["range_ms"][0]) / r["unit_ms"] for r in results])
     half = np.median([50 * (r["interval_ms"][1] - r["interval_ms"][0]) / r["unit_ms"] for r in results])
-    order = (_ranks([r[key] for r in results]) for key in ("predicted_ms", "measured_ms"))
+    predicted, measured = (_ranks([r[key] for r in results]) for key in ("predicted_ms", "measured_ms"))
     return (
         f"printed ranges: {inside} of {len(results)} hold the measured gain, {meet} meet its interval; median width "
         f"{width:.2f} % of the step; measured intervals: half {half:.2f} %; rank correlation "
-        f"{np.corrcoef(*order)[0, 1]:.2f}\n"
+        f"{np.corrcoef(predicted, measured)[0, 1]:.2f}\n"
         f"{hits} of {len(results)} hits; mean error {error('predicted_ms'):.3f} ms, of the null predictors: "
         f"nothing {error(None):.3f} ms, host time {error('host_ms'):.3f} ms"
     )
