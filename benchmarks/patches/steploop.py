@@ -1,6 +1,6 @@
 """The step-loop patch on four programs: made by the tool alone, outputs compared, speed measured, fallback exercised.
 
-    python benchmarks/patches/steploop.py [--size gpu] [--pairs 6] [--only speech] [--keep FOLDER]
+    python benchmarks/patches/steploop.py [--size gpu] [--pairs 6] [--only speech] [--float32] [--keep FOLDER]
 
 Each program is copied and patched by ``awp-lint . --fix --unsafe-fixes --fix-only AWP401``. Original and patched copy
 then run the same work again and again, each in a process of its own, neighbouring runs in random order; the first pair
@@ -8,7 +8,8 @@ is warm-up and not counted. Times are those that the programs print (captures in
 Printed are the median of the paired ratios, its 95 % bootstrap interval, and whether all checksums agree. On a CPU the
 patched program only calls through, so the ratio says what that costs; there the captured form is run in two more ways:
 *static* (the same buffers, tensors in the place of numbers and whole caches, the step run again in the place of a
-replay) and *failing* (every capture raises).
+replay) and *failing* (every capture raises). With ``--float32`` both copies compute in float32 instead of bfloat16: a step
+that reads its cache whole adds up in another order, which bfloat16 shows in a random model's tokens.
 """
 
 from __future__ import annotations
@@ -61,11 +62,15 @@ PROGRAMS = (
 )
 
 
-def patched_copy(program: Program, folder: Path, tool: Callable[[list[str], Path], str]) -> tuple[Path, Path, str]:
+def patched_copy(
+    program: Program, folder: Path, tool: Callable[[list[str], Path], str], float32: bool = False
+) -> tuple[Path, Path, str]:
     """The program as it is, the same with the patch, and what the tool said; ``tool`` runs awp-lint in a folder."""
     before, after = folder / program.name / "before", folder / program.name / "after"
     for copy in (before, after):
         shutil.copytree(ROOT / program.folder, copy, ignore=shutil.ignore_patterns("__pycache__"))
+        for source in copy.rglob("*.py") if float32 else ():
+            source.write_text(source.read_text().replace("torch.bfloat16", "torch.float32"))
     said = tool([".", "--no-cache", "--exit-zero", "--fix", "--unsafe-fixes", "--fix-only", "AWP401"], after)
     if not any(after.rglob("step_graph.py")):
         raise SystemExit(f"{program.name}: no patch was made\n{said}")
@@ -188,10 +193,11 @@ def compare(
     workers: dict[str, Worker],
     pairs: int,
     modes: tuple[str, ...],
+    float32: bool,
 ) -> bool:
     """Print what came out for one program; whether all checksums agree."""
-    before, after, said = patched_copy(program, folder, command_line)
-    print(f"{program.name}: {said}; {' '.join(arguments)}")
+    before, after, said = patched_copy(program, folder, command_line, float32)
+    print(f"{program.name}: {said}; {' '.join(arguments)}{' (float32)' if float32 else ''}")
     folders = {"before": before, "after": after}
     times: dict[str, list[float]] = {"before": [], "after": []}
     sums: set[str] = set()
@@ -237,6 +243,7 @@ def main() -> int:
     parser.add_argument("--size", choices=("cpu", "gpu"), default="cpu")
     parser.add_argument("--pairs", type=int, default=5)
     parser.add_argument("--only", action="append", choices=[program.name for program in PROGRAMS])
+    parser.add_argument("--float32", action="store_true", help="both copies in float32 instead of bfloat16")
     parser.add_argument("--keep", help="leave the copies in this folder")
     options = parser.parse_args()
     import torch
@@ -247,7 +254,7 @@ def main() -> int:
     modes = ("failing",) if options.size == "gpu" else ("static", "failing")
     workers = {"before": Worker(), "after": Worker()}
     equal = [
-        compare(program, getattr(program, options.size), folder, workers, options.pairs, modes)
+        compare(program, getattr(program, options.size), folder, workers, options.pairs, modes, options.float32)
         for program in PROGRAMS
         if options.only is None or program.name in options.only
     ]
