@@ -8,8 +8,8 @@ is warm-up and not counted. Times are those that the programs print (captures in
 Printed are the median of the paired ratios, its 95 % bootstrap interval, and whether all checksums agree. On a CPU the
 patched program only calls through, so the ratio says what that costs; there the captured form is run in two more ways:
 *static* (the same buffers, tensors in the place of numbers and whole caches, the step run again in the place of a
-replay) and *failing* (every capture raises). With ``--float32`` both copies compute in float32 instead of bfloat16: a step
-that reads its cache whole adds up in another order, which bfloat16 shows in a random model's tokens.
+replay) and *failing* (every capture raises). With ``--float32`` both copies compute in float32 instead of bfloat16: a
+step that reads its cache whole adds up in another order, which bfloat16 shows in a random model's tokens.
 """
 
 from __future__ import annotations
