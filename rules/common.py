@@ -179,10 +179,13 @@ def _asks_for_tensor(test: ast.expr) -> bool:
 
 
 def occasional(view: FunctionView, node: ast.AST) -> bool:
-    """Whether the node runs every few passes only: below ``if step % 16 == 0`` or behind ``step % 16 == 0 and``."""
+    """Whether the node runs every few passes only: below ``if step % 16 == 0``, behind ``step % 16 == 0 and``, or where
+    a sequence has ended: behind ``if not found_eos: continue``."""
     child = node
     for parent in ancestors(view, node):
-        if isinstance(parent, ast.If) and child is not parent.test and _modulo(parent.test):
+        if isinstance(parent, ast.If) and child is not parent.test and _seldom(parent, child):
+            return True
+        if isinstance(parent, ast.For | ast.While) and any(map(_left_unless_ended, _before(child, parent.body))):
             return True
         if isinstance(parent, ast.BoolOp) and isinstance(parent.op, ast.And):
             earlier = parent.values[: parent.values.index(child)] if child in parent.values else []
@@ -190,6 +193,29 @@ def occasional(view: FunctionView, node: ast.AST) -> bool:
                 return True
         child = parent
     return False
+
+
+def _seldom(branch: ast.If, child: ast.AST) -> bool:
+    return _modulo(branch.test) or (child in branch.body and _has_ended(branch.test))
+
+
+def _before(child: ast.AST, body: list[ast.stmt]) -> list[ast.stmt]:
+    return body[: body.index(child)] if isinstance(child, ast.stmt) and child in body else []
+
+
+_ENDED = re.compile(r"(\w+_)?(eos|eot)(_\w+)?(?<!_id)(?<!_ids)(?<!_token)(?<!_tokens)|(is|has|just)_(finished|ended)")
+
+
+def _has_ended(test: ast.expr) -> bool:
+    """``if found_eos:``, a flag that says that a sequence has just ended."""
+    return isinstance(test, ast.Name) and _ENDED.fullmatch(test.id) is not None
+
+
+def _left_unless_ended(statement: ast.AST) -> bool:
+    if not (isinstance(statement, ast.If) and isinstance(statement.body[-1], ast.Continue) and not statement.orelse):
+        return False
+    test = statement.test
+    return isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not) and _has_ended(test.operand)
 
 
 def _modulo(test: ast.AST) -> bool:
@@ -337,9 +363,10 @@ def own_text(view: FunctionView, file: FileView) -> str:
     node = view.node
     if isinstance(node, ast.Module) or node.end_lineno is None:
         return file.text
-    return "\n".join(_lines(file.text)[node.lineno - 1 : node.end_lineno])
+    return "\n".join(lines_of(file.text)[node.lineno - 1 : node.end_lineno])
 
 
 @functools.lru_cache(maxsize=2)
-def _lines(text: str) -> list[str]:
+def lines_of(text: str) -> list[str]:
+    """The lines of a text, counted as ``ast`` does for all but form feeds."""
     return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")

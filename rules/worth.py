@@ -16,6 +16,7 @@ from awp_lint.detector.semantics.view import FileView, Frequency, FunctionView, 
 from awp_lint.rules.base import Candidate
 from awp_lint.rules.batching.calls import over_batches
 from awp_lint.rules.common import beside_service
+from awp_lint.rules.told import called_fallback, called_host
 
 #: Findings about one wait, copy or small kernel: they must run more often than once a request or an item of it.
 _SINGLE = re.compile(r"AWP(10[124567]|30[16]|60[1-5]|610)")
@@ -26,19 +27,22 @@ _TOLD_WALKS = re.compile(r" walks through all modules of ")
 _FEW = frozenset((Level.REQUEST, Level.ITEM, Level.LOOP))
 #: Moves and casts of whole models are no small matter, and what a begin index saves is told once for all steps.
 _SMALL = re.compile(r"AWP(10|[23]|60[1235])")
+_PREPARES = re.compile(r"_?(prepare|encode|check|get|retrieve)_\w+")
 _PIPELINE = re.compile(r"\wPipeline\w*\.__call__$|\wStep\.(__call__|encode_\w+)$")
 _WITHIN_STEPS = frozenset((Level.LAYER, Level.EXPERT, Level.ELEMENT))
 #: Copies that find nothing to do once the attribute has been replaced.
 _MOVES = frozenset(("AWP602", "AWP603", "AWP604", "AWP606"))
 #: Code that rarely runs, or for people: the reads are what it is there for.
 _ASIDE = re.compile(
-    r"(^|/)(eplb|visuali[sz]\w*|plotting|interpretab\w*|diagnos\w*)(/|\.py$)"
+    r"(^|/)(eplb|visuali[sz]\w*|plotting|interpretab\w*|diagnos\w*|kv_transfer|kv_connector\w*)(/|\.py$)"
     r"|(^|[/_])(visuali[sz](er|ation)s?|plots?|interpretability)\.py$"
 )
 #: Sizes and masks of multi-modal inputs that vLLM's field configurations keep on the host, in all models.
 _KEPT_ON_HOST = re.compile(r"(\w+_)?(grid_thws?|grid_hws?|is_embed|spatial_crop|num_pooled_patches)")
 #: A model's own: ``image_sizes=MultiModalFieldConfig.batched("image", keep_on_cpu=True)``.
 _KEPT_FIELD = re.compile(r"\b(\w+)[\"']?\s*[=:]\s*MultiModalFieldConfig\.\w+\((?:[^()]|\([^()]*\))*\bkeep_on_cpu=True")
+#: Methods that give a copy of an object on the host, asynchronously as a rule: its others work on that copy.
+_TO_HOST = re.compile(r"_?(to|copy_to)_(cpu|host)(_\w+)?")
 
 
 def weighed(rule: str, candidate: Candidate, view: FunctionView, file: FileView) -> Candidate:
@@ -61,13 +65,36 @@ def _negligible(rule: str, candidate: Candidate, view: FunctionView, file: FileV
             return True
         if rule in ("AWP302", "AWP303") and path == (Level.REQUEST,) and candidate.frequency.chain:
             return True  # calls lead there: it stands before or after all layers
+        if rule in ("AWP203", "AWP306", "AWP501") and Level.STEP in path and not _in_a_layer(path):
+            return True
     if _SMALL.match(rule) and candidate.frequency.known and _beside_denoising(candidate.frequency, view):
         return True
     if rule in _MOVES and _stays_moved(candidate.node, view):
         return True
-    if rule[3] in "16" and _ASIDE.search(view.path):
+    if called_fallback(candidate.node, view, file):
         return True
-    return rule[3] in "16" and "vllm/" in view.path and _kept_on_host(candidate.node, view, file)
+    return rule[3] in "16" and (
+        _ASIDE.search(view.path) is not None
+        or called_host(behind(candidate.node, view), view, file)
+        or _has_host_twin(candidate.node, view, file)
+        or ("vllm/" in view.path and _kept_on_host(candidate.node, view, file))
+    )
+
+
+def _has_host_twin(node: ast.AST, view: FunctionView, file: FileView) -> bool:
+    """Whether a method reads a part of its own object, whose class has a method that brings all of it to the host."""
+    if view.class_name is None or view.qualname.endswith(".__init__"):
+        return False
+    own, _, name = view.qualname.rpartition(".")
+    if _TO_HOST.fullmatch(name) or not any(
+        isinstance(part, ast.Attribute) and isinstance(part.value, ast.Name) and part.value.id == "self"
+        for part in ast.walk(node)
+    ):
+        return False
+    methods: frozenset[str] | None = file.memo.get(_has_host_twin)
+    if methods is None:
+        methods = file.memo[_has_host_twin] = frozenset(v.qualname for v in file.functions())
+    return any(m.startswith(f"{own}.") and _TO_HOST.fullmatch(m[len(own) + 1 :]) for m in methods)
 
 
 def _kept_on_host(node: ast.AST, view: FunctionView, file: FileView) -> bool:
@@ -138,9 +165,13 @@ def _beside_a_step(rule: str, path: tuple[Level, ...]) -> bool:
     return rule == "AWP306" or not (Level.TOKEN in path or Level.LOOP in path)
 
 
+def _in_a_layer(path: tuple[Level, ...]) -> bool:
+    return Level.LAYER in path or Level.EXPERT in path
+
+
 def _beside_denoising(frequency: Frequency, view: FunctionView) -> bool:
     """Whether a diffusion pipeline does it a few times a request, before or after all the steps of its model."""
-    if not frequency.path or not _FEW.issuperset(frequency.path):
+    if not frequency.path or not _FEW.issuperset(_prepared(frequency, view)):
         return False
     if any(base.endswith("DiffusionPipeline") for base in view.class_bases):
         return True
@@ -154,6 +185,13 @@ def _beside_generation(frequency: Frequency, view: FunctionView) -> bool:
         return False
     names = [name.rpartition(".")[2] for name in (*(frame.function for frame in frequency.chain), view.qualname)]
     return "forward" not in names and any(name.startswith("generate") for name in names)
+
+
+def _prepared(frequency: Frequency, view: FunctionView) -> tuple[Level, ...]:
+    """The path, without the frames that a method goes through which makes what a request begins with."""
+    entered = view.frequency(view.node)
+    once = _PREPARES.fullmatch(view.qualname.rpartition(".")[2]) and Level.STEP not in entered.path
+    return tuple(level for level in frequency.path if not (once and level in (Level.STEP, Level.ELEMENT)))
 
 
 def _stays_moved(node: ast.AST, view: FunctionView) -> bool:

@@ -27,8 +27,11 @@ def _duck(receiver: str, method: str | None, cls: str, same_file: bool = False) 
 
 DUCK_TYPES: tuple[DuckType, ...] = (
     _duck(
-        r"(\w+_)?scheduler", "step|scale_model_input|set_timesteps|add_noise|schedule|set_begin_index", r"\w*Scheduler"
+        r"(?!inverse)(\w+_)?scheduler",
+        "step|scale_model_input|set_timesteps|add_noise|schedule|set_begin_index",
+        r"(?!\w*Inverse)\w*Scheduler",
     ),
+    _duck(r"inverse_(\w+_)?scheduler", "step|scale_model_input|set_timesteps", r"\w*Inverse\w*Scheduler"),
     _duck(r"(attn_)?processor", "__call__", r"\w*Attn\w*Processor\w*"),
     _duck(r"logits_(processor|warper)|logits_processor_list", "__call__", "LogitsProcessorList"),
     _duck(r"(logits_)?(processor|warper)", "__call__", r"\w+Logits(Processor|Warper)"),

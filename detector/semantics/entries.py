@@ -82,7 +82,11 @@ _ROUTES = frozenset(
 )
 _COMMANDS = frozenset(("command", "group", "callback", "local_entrypoint"))
 _STARTUP = frozenset(("on_event", "on_startup", "enter", "lifespan"))
-_CACHES = frozenset(("lru_cache", "cache", "cached_property", "cached", "once"))
+#: Decorators that keep what a call gave, under a project's own names too: ``lru_cache_unless_export``.
+_CACHES = re.compile(
+    r"(?!(no|disable|clear|reset|use|with|kv|register)_)(\w+_)?(lru_cache|cached?|cached_property|memoi[sz]ed?|once)"
+    r"(_(by|if|unless|when)_\w+)?"
+)
 
 #: Functions that are set-up whatever calls them by convention.
 _COLD_NAME = re.compile(
@@ -166,7 +170,7 @@ def is_first(function: FunctionFact) -> bool:
 
 def is_cached(function: FunctionFact) -> bool:
     """Whether its body runs once for the same arguments."""
-    return not _CACHES.isdisjoint(function.routes)
+    return any(_CACHES.fullmatch(name) is not None for name in function.routes)
 
 
 @lru_cache(maxsize=65536)

@@ -173,15 +173,40 @@ def loop_kind(loop: LoopNode) -> LoopKind:
             return LoopKind.BATCH if own else LoopKind.REQUESTS
     if kind is LoopKind.LAYERS and _has_steps(loop):
         return LoopKind.UNKNOWN
+    if kind is LoopKind.STEPS and _looks_up(loop):
+        return LoopKind.UNKNOWN
     return kind or LoopKind.UNKNOWN
 
 
 def _has_steps(loop: ast.For | ast.AsyncFor | ast.comprehension) -> bool:
-    """Whether stages, each of which makes steps of its own, are gone through: no layers of a model."""
-    if isinstance(loop, ast.comprehension) or not any("stage" in word for word in _words(loop.iter)):
+    """Whether stages or blocks of text are gone through, each with steps of its own: no layers of a model."""
+    if isinstance(loop, ast.comprehension):
         return False
-    inner = (part for statement in loop.body for part in ast.walk(statement) if isinstance(part, ast.For))
-    return any(_match(_words(part.iter), True) is LoopKind.STEPS for part in inner)
+    stages = any("stage" in word for word in _words(loop.iter))
+    for part in (part for statement in loop.body for part in ast.walk(statement)):
+        if isinstance(part, ast.While):
+            if _while_kind(part) is LoopKind.STEPS:
+                return True
+        elif stages and isinstance(part, ast.For) and _match(_words(part.iter), True) is LoopKind.STEPS:
+            return True
+    return False
+
+
+#: What the places of some timesteps in a schedule are looked up with.
+_LOOKS_UP = _pattern(
+    r"\w*index\w*|nonzero|argmin|argmax|abs|item|tolist|to|long|flatten|append",
+    r"len|int|float|min|max|isinstance",
+)
+
+
+def _looks_up(loop: LoopNode) -> bool:
+    """``[self.index_for_timestep(t) for t in timesteps]``: the places of a batch of timesteps, no steps of a model."""
+    if isinstance(loop, ast.While) or not isinstance(loop.iter, ast.Name) or not loop.iter.id.endswith("timesteps"):
+        return False
+    if isinstance(loop, ast.comprehension):
+        return True
+    called = [_called(part) for statement in loop.body for part in ast.walk(statement) if isinstance(part, ast.Call)]
+    return bool(called) and all(_LOOKS_UP.fullmatch(name) for name in called)
 
 
 @lru_cache(maxsize=8192)
@@ -303,7 +328,9 @@ def _while_kind(loop: ast.While) -> LoopKind:
         return LoopKind.REQUESTS
     if _recurs(loop.body):
         return LoopKind.STEPS
-    return _forever_kind(loop) if isinstance(loop.test, ast.Constant) else LoopKind.UNKNOWN
+    if isinstance(loop.test, ast.Constant):
+        return _forever_kind(loop)
+    return LoopKind.UNKNOWN if _asked_model(loop.body) is None else LoopKind.STEPS
 
 
 def _takes_work(test: ast.expr) -> bool:

@@ -53,6 +53,8 @@ _TRAIN_PATH = re.compile(
     r"|(^|/)(trainer_[^/]*|train_[^/]*|[^/]*_trainer)\.py$"
 )
 
+#: Of vLLM's operators with kernels of their own: compiled with the model around, or run where there is no kernel.
+_COMPILED_OR_SPARE = frozenset(("forward_native",))
 _DEVICES = frozenset(("cuda", "cpu", "mps", "npu", "xpu", "hpu", "xla", "meta", "tpu", "musa", "mlu"))
 _CLOCKS = re.compile(r"perf_counter(_ns)?|monotonic(_ns)?|time|time_ns|process_time|elapsed_time|record|default_timer")
 _DEBUG_WORDS = re.compile(
@@ -88,6 +90,8 @@ def definition_regions(definition: Definition, qualified: Callable[[ast.expr], s
         found |= name_region(node.name)
         found |= body_region(node.body, qualified)
         found |= _trains(definition)
+        if node.name in _COMPILED_OR_SPARE:
+            found |= Region.FALLBACK
     if definition.cls is not None:
         for decorator in definition.cls.decorator_list:
             found |= opened_by(decorator, qualified)
@@ -201,7 +205,9 @@ _LABELS = re.compile(
 #: Questions whether a kernel can do the work; what runs where it cannot is the way out.
 _KERNEL = re.compile(r"(\w+_)?kernels?_(can|is|are|available|supports?)(_\w+)?")
 #: Switches that serving leaves off: sharded weights (ZeRO-3, FSDP), rows of a training collator.
-_SELDOM = re.compile(r"synced_gpus|_?is_packed_sequence|output_router_logits")
+_SELDOM = re.compile(r"synced_gpus|_?is_packed_sequence|output_router_logits|use_cascade(_attention)?")
+#: Questions for the kind of machine that answer no on the usual one.
+_OTHER_MACHINE = re.compile(r"_?is_(rocm|hip|xpu|tpu|cpu|npu|hpu|mps|xla|out_of_tree|cpu_only)(_available|_platform)?")
 
 
 def test_region(test: ast.expr, taken: bool) -> Region:
@@ -229,7 +235,7 @@ def test_region(test: ast.expr, taken: bool) -> Region:
         return Region.EXPORT if taken else Region.NONE
     if _COMPILING_WORDS.search(lowered):
         return Region.COMPILED if taken else Region.NONE
-    if _SELDOM.fullmatch(lowered) or _asks_in_vain(test):
+    if _SELDOM.fullmatch(lowered) or _OTHER_MACHINE.fullmatch(lowered) or _asks_in_vain(test):
         return Region.FALLBACK if taken else Region.NONE
     if _KERNEL.fullmatch(lowered) and not taken:
         return Region.FALLBACK
@@ -412,6 +418,8 @@ def leaves_when_made(node: ast.stmt, later: list[ast.stmt]) -> bool:
     test = node.test
     if isinstance(test, ast.Compare) and len(test.ops) == 1:
         right = test.comparators[0]
+        if isinstance(test.ops[0], ast.Is) and isinstance(test.left, ast.Name):
+            return _is_none(right) and _unset(test.left.id, later)
         if isinstance(test.ops[0], ast.In):
             return isinstance(right, ast.Attribute) and any(_puts_into(part, right.attr) for part in _parts(later))
         if isinstance(test.ops[0], ast.IsNot):
@@ -426,6 +434,16 @@ def leaves_when_made(node: ast.stmt, later: list[ast.stmt]) -> bool:
     return isinstance(test, ast.Attribute) and any(
         isinstance(target, ast.Attribute) and target.attr == test.attr for part in kept for target in part.targets
     )
+
+
+def _is_none(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None
+
+
+def _unset(name: str, later: list[ast.stmt]) -> bool:
+    """Whether what follows takes back what lets it run: ``if _path is None: return … _path = None``."""
+    bound = [s for s in later if isinstance(s, ast.Assign) and getattr(s.targets[0], "id", None) == name]
+    return name.startswith("_") and bool(bound) and _is_none(bound[-1].value)
 
 
 def _returned(node: ast.If) -> ast.expr | None:

@@ -12,7 +12,16 @@ from awp_lint.detector.semantics.values import Device
 from awp_lint.detector.semantics.view import FileView, FunctionView, Region
 from awp_lint.rules.attention.pattern import Attention, What, applied_weights, find_attention
 from awp_lint.rules.base import Candidate, Rule
-from awp_lint.rules.common import callee, frequency_reason, judge, lower, own_text, served_frequency, short
+from awp_lint.rules.common import (
+    assigned_name,
+    callee,
+    frequency_reason,
+    judge,
+    lower,
+    own_text,
+    served_frequency,
+    short,
+)
 
 if TYPE_CHECKING:
     from awp_lint.rules.nodemap import Definition
@@ -140,7 +149,9 @@ def _split(node: ast.Call, view: FunctionView, file: FileView) -> Iterator[Candi
     if frequency is None:
         return
     confidence = lower(judge(frequency), Confidence.MEDIUM)
-    if view.regions(node) & Region.FALLBACK or _has_fused_twin(view, file):
+    kept = assigned_name(view, node)
+    wanted = kept is not None and len(view.uses(kept)) > len(_uses_in(view.statement(output), kept))
+    if view.regions(node) & Region.FALLBACK or wanted or _has_fused_twin(view, file) or _is_sliced(view, file):
         confidence = Confidence.LOW
     first, last = view.statement(node), view.statement(output)
     yield Candidate(
@@ -181,6 +192,19 @@ def _told(attention: Attention, view: FunctionView) -> bool:
     """Whether another softmax of the same two products was found: the branches with and without a mask."""
     known = view.memo.setdefault(_told, {})
     return known.setdefault((attention.scores, attention.output), attention.softmax) is not attention.softmax
+
+
+def _uses_in(statement: ast.stmt, name: str) -> list[ast.AST]:
+    return [part for part in ast.walk(statement) if isinstance(part, ast.Name) and part.id == name]
+
+
+def _is_sliced(view: FunctionView, file: FileView) -> bool:
+    """Whether it works on slices to save memory, where the whole has a class of its own: off unless asked for."""
+    own = view.qualname.partition(".")[0]
+    if not own.startswith("Sliced"):
+        return False
+    whole = own[len("Sliced") :]
+    return any(isinstance(cls, ast.ClassDef) and cls.name.startswith(whole) for cls in file.tree.body)
 
 
 def _of_pooled_keys(view: FunctionView) -> bool:

@@ -67,8 +67,8 @@ class SplitProjection(Rule):
           switches gradients off or calls `eval`, as a program that serves its own layers does, or gives other attention
           processors a fused twin and this one none.
         - Code that fuses them on request (`fuse_qkv_projections`): the split branch is a fallback.
-        - Large batches and long prefill, where each product fills the device by itself; compiled or captured steps gain
-          less.
+        - Large batches, long prefill and the many positions of a picture, where each product fills the device by
+          itself; guidance that takes two inputs through the same layers; compiled or captured steps gain less.
         """
     safety = """
         No automatic rewrite: weights have to be concatenated at load time (`torch.cat` of the weights, one `Linear`,
@@ -134,7 +134,9 @@ class SplitProjection(Rule):
         """
 
     def candidates(self, node: ast.AST, view: FunctionView, file: FileView) -> Iterator[Candidate]:
-        for group in _groups(view):
+        groups = list(_groups(view))
+        families = [group[0].family for group in groups]
+        for group in groups:
             first = group[0].call
             if any(isinstance(p, ast.If | ast.IfExp) and _mentions_fusion(p.test) for p in ancestors(view, first)):
                 continue
@@ -146,7 +148,10 @@ class SplitProjection(Rule):
                 cap = lower(cap, Confidence.LOW)
             linear = [view.value(p.call.func) for p in group]
             known = all(v.kind is Kind.MODULE and v.cls is not None and _LINEAR.search(v.cls) for v in linear)
-            if not (len(group) > 2 and _left_apart(view, file)) and not (known and _OWN.search(file.text) is not None):
+            # over the many positions of a picture a product fills the device by itself; a token's does not
+            own = known and Level.TOKEN in frequency.path and _OWN.search(file.text) is not None
+            apart = len(group) > 2 and families.count(group[0].family) == 1 and _left_apart(view, file)
+            if not (own or apart):
                 cap = lower(cap, Confidence.LOW)
             cls = class_node(view, file)
             if cls is not None and any(isinstance(s, ast.FunctionDef) and _FUSED.search(s.name) for s in cls.body):

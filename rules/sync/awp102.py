@@ -6,12 +6,23 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from awp_lint.detector.finding import Event, Fix, RootCause
+from awp_lint.detector.finding import Confidence, Event, Fix, RootCause
 from awp_lint.detector.semantics.regions import test_region
 from awp_lint.detector.semantics.values import Kind, Value
 from awp_lint.detector.semantics.view import FileView, FunctionView, Level
 from awp_lint.rules.base import Candidate, Rule
-from awp_lint.rules.common import IDLE, frequency_reason, host_named, maybe_device, often, reasons, short, sureness
+from awp_lint.rules.common import (
+    IDLE,
+    frequency_reason,
+    host_named,
+    lower,
+    maybe_device,
+    often,
+    reasons,
+    short,
+    sureness,
+)
+from awp_lint.rules.doubts import default_none
 from awp_lint.rules.sync.reads import read_frequency
 
 if TYPE_CHECKING:
@@ -97,6 +108,8 @@ class DeviceTruth(Rule):
             if frequency is None:
                 continue
             confidence = sureness(view, tested, frequency, value)
+            if isinstance(tested, ast.Name) and tested.id in default_none(view):
+                confidence = lower(confidence, Confidence.LOW)  # it asks whether something was given
             yield Candidate(
                 node=tested,
                 message=f"`{short(tested)}` is on the device: asking for its truth waits {often(frequency)}".rstrip(),

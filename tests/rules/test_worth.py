@@ -179,3 +179,85 @@ def test_classes_of_the_host() -> None:
         host("PunicaWrapperCPU.add_expand") and host("CPUModelRunner.step") and host("VisionImageProcessor._preprocess")
     )
     assert not host("CpuGpuBuffer.copy") and not host("GPUModelRunner.step") and not host("CPUGPUBuffer.copy")
+
+
+def levels(code: str, rule: str) -> set[str]:
+    return {level for name, level in found(code) if name == rule}
+
+
+def test_an_object_that_is_copied_to_the_host_as_a_whole() -> None:
+    code = """
+        import torch
+
+        class Attention(torch.nn.Module):
+            def __init__(self, size: int) -> None:
+                super().__init__()
+                self.register_buffer("scores", torch.zeros(size))
+
+            def forward(self, hidden_states: torch.Tensor) -> list:
+                return self.scores.tolist()
+
+            def {other}(self) -> "Attention":
+                return self
+    """
+    assert levels(code.format(other="halved"), "AWP101") == {"medium"}
+    assert levels(code.format(other="to_cpu_nonblocking"), "AWP101") <= {"low"}
+
+
+def test_the_truth_of_what_may_be_missing() -> None:
+    layer = """
+        import torch
+
+        class Attention(torch.nn.Module):
+            def forward(self, hidden_states: torch.Tensor, flag: torch.Tensor{default}) -> torch.Tensor:
+                return hidden_states + 1 if flag else hidden_states
+    """
+    assert levels(layer.format(default=""), "AWP102") == {"medium"}
+    assert levels(layer.format(default=" = None"), "AWP102") <= {"low"}
+
+
+def test_what_follows_the_end_of_a_sequence() -> None:
+    layer = """
+        import torch
+
+        class Attention(torch.nn.Module):
+            def forward(self, hidden_states: torch.Tensor, ends: list[bool]) -> list:
+                found = []
+                for row, {name} in enumerate(ends):
+                    if not {name}:
+                        continue
+                    found.append(hidden_states[row].max().item())
+                return found
+    """
+    assert levels(layer.format(name="chosen"), "AWP101") == {"medium"}
+    assert levels(layer.format(name="eos_found"), "AWP101") <= {"low"}
+
+
+def test_a_branch_of_another_kind_of_machine() -> None:
+    layer = """
+        import torch
+        from engine import current_platform
+
+        class Attention(torch.nn.Module):
+            def forward(self, hidden_states: torch.Tensor) -> torch.Tensor:
+                if current_platform.{asked}():
+                    return hidden_states * hidden_states.max().item()
+                return hidden_states
+    """
+    assert levels(layer.format(asked="is_cuda_alike"), "AWP101") == {"medium"}
+    assert levels(layer.format(asked="is_rocm"), "AWP101") <= {"low"}
+
+
+def test_rows_of_a_batch_beside_a_step() -> None:
+    code = """
+        import torch
+
+        class {name}(torch.nn.Module):
+            def forward(self, hidden_states: torch.Tensor) -> torch.Tensor:
+                rows = []
+                for row in hidden_states:
+                    rows.append(torch.relu(row) * 2)
+                return torch.stack(rows)
+    """
+    assert levels(code.format(name="Attention"), "AWP203") == {"medium"}
+    assert levels(code.format(name="UNet2D"), "AWP203") <= {"low"}

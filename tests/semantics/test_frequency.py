@@ -331,8 +331,18 @@ def test_lazily_made_state_and_cached_functions(link: Any) -> None:
         def lookup(): return read()
         def read(): ...
         def use(table): ...
+        @lru_cache_unless_export(maxsize=8)
+        def table_for(size): return spread()
+        def spread(): ...
+        @with_kv_cache
+        def plain(size): return work()
+        def work(): ...
+        @app.get("/tables")
+        def tables(): return table_for(8), plain(8)
         """
     project = link({"h.py": source})
+    assert frequency(project, "h.spread").startswith("setup")
+    assert frequency(project, "h.work") == "request proven"
     assert frequency(project, "h.make_table").startswith("setup")
     assert frequency(project, "h.make_signs").startswith("setup")
     assert frequency(project, "h.read").startswith("setup")

@@ -202,6 +202,27 @@ def test_narrowing() -> None:
     assert table.value(last.value).on_device
 
 
+def test_a_branch_for_calls_of_another_kind() -> None:
+    body = "def f(x: Tensor):\n    n = 1.0 + {}\n    if isinstance(n, torch.Tensor):\n        return n\n    return x\n"
+    table, function = run(body.format("x.size(2)"))
+    branch = function.body[1]
+    assert isinstance(branch, ast.If) and isinstance(branch.body[0], ast.Return) and branch.body[0].value is not None
+    assert table.value(branch.body[0].value).certainty is Certainty.UNKNOWN
+    assert result(body.format("x")).certainty is Certainty.ASSUMED
+
+
+def test_masks_of_the_host() -> None:
+    body = "def f(rows: Tensor, lens_cpu: Tensor):\n    return rows {} (lens_cpu > 1)\n"
+    assert result(body.format("&")).device is Device.HOST
+    assert result(body.format("*")).on_device  # a 0-d host tensor may be a factor
+
+
+def test_what_is_sent_to_the_host_without_waiting_is_a_tensor() -> None:
+    assert result("def f(x):\n    return x.to('cpu', non_blocking=True)\n").device is Device.HOST
+    assert result("def f(x):\n    return x.to('cpu')\n").kind is Kind.UNKNOWN
+    assert result("def f(x):\n    return x.to('cuda', non_blocking=True)\n").kind is Kind.UNKNOWN
+
+
 def test_an_argument_that_is_made_a_tensor_is_the_rare_one() -> None:
     body = (
         "def f(a):\n    if not isinstance(a, torch.Tensor):\n        a = torch.tensor(a)\n    return torch.mm(a, a)\n"
@@ -216,6 +237,7 @@ def test_names_by_convention_are_assumed_tensors() -> None:
     assert value.on_device and value.certainty is Certainty.ASSUMED and value.dtype is DTypeClass.FLOAT
     assert result("def f(input_ids):\n    return input_ids\n").dtype is DTypeClass.INT
     assert result("def f(seq_lens_cpu: Tensor):\n    return seq_lens_cpu\n").device is Device.HOST
+    assert result("def f(_pinned_vals: Tensor):\n    return _pinned_vals\n").device is Device.HOST
     assert result("def f(thing):\n    return thing\n").kind is Kind.UNKNOWN
 
 

@@ -80,6 +80,12 @@ def test_headers(header: str, expected: LoopKind) -> None:
         ("for _ in range(k):", "p = self.draft(tokens); tokens = torch.cat((tokens, pick(p)), dim=1)", LoopKind.TOKENS),
         ("for part in parts:", "tokens = torch.cat((tokens, part), dim=1)", LoopKind.UNKNOWN),
         ("for part in parts:", "p = self.draft(row); row = torch.cat((row, pick(p)), dim=1)", LoopKind.UNKNOWN),
+        ("for t in timesteps:", "x = unet(x, t)", LoopKind.STEPS),
+        ("for t in timesteps:", "steps.append((table == t).nonzero()[0].item())", LoopKind.UNKNOWN),
+        ("for block in range(num_blocks):", "x = self.layers[block](x)", LoopKind.LAYERS),
+        ("for block in range(num_blocks):", "while more:\n        x = self.model(x)", LoopKind.UNKNOWN),
+        ("while more:", "x = self.model(x)", LoopKind.STEPS),
+        ("while more:", "x = self.table(x)", LoopKind.UNKNOWN),
         ("while n < k:", "p = self.ask(ids); ids = torch.cat((p[:, :n], last), dim=1); n = 1", LoopKind.TOKENS),
         (
             "for _ in range(n):",

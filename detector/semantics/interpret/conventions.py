@@ -103,7 +103,9 @@ _SEQUENCE_ENDINGS = ("_list",)
 
 def is_host_name(name: str) -> bool:
     """Whether a name says that its value lives on the host."""
-    return name.endswith(HOST_ENDINGS) or name.startswith(("cpu_", "np_", "host_")) or "_cpu_" in name
+    if name.endswith(HOST_ENDINGS) or name.startswith(("cpu_", "np_", "host_")) or "_cpu_" in name:
+        return True
+    return name.lstrip("_").startswith("pinned_")
 
 
 def host_value(name: str, dtype: DTypeClass) -> Value:

@@ -34,6 +34,9 @@ _CPU = make(Kind.STRING, Device.HOST, constant=True, certainty=_PROVEN)
 _ACCELERATORS = frozenset({"cuda", "mps", "xpu", "npu", "hip", "xla", "tpu", "hpu", "auto", "musa", "mlu"})
 
 
+_MASKS = (ast.BitOr, ast.BitAnd, ast.BitXor)
+
+
 @expression(ast.Constant)
 def _constant(m: Machine, node: ast.Constant) -> Value:
     content = node.value
@@ -92,7 +95,7 @@ def _binop(m: Machine, node: ast.BinOp) -> Value:
     operator = node.op.__class__
     if operator is ast.Mod and left.kind is Kind.STRING:
         return tensors.STRING
-    return tensors.binary(m, left, right, division=operator is ast.Div, bitwise=operator is ast.BitOr)
+    return tensors.binary(m, left, right, division=operator is ast.Div, bitwise=operator in _MASKS)
 
 
 @expression(ast.UnaryOp)

@@ -6,7 +6,7 @@ import ast
 
 from awp_lint.detector.semantics.interpret.annotations import annotated
 from awp_lint.detector.semantics.interpret.machine import NONE, Machine
-from awp_lint.detector.semantics.values import UNKNOWN, DTypeClass, Kind, Value
+from awp_lint.detector.semantics.values import UNKNOWN, Certainty, DTypeClass, Kind, Value, make
 
 _ANY = DTypeClass.UNKNOWN
 # Kinds that one class covers as a whole, so that "not an instance of it" excludes the kind.
@@ -80,6 +80,15 @@ def _classes(m: Machine, node: ast.expr) -> list[Value]:
     return [annotated(m, node)]
 
 
+def _another(value: Value) -> bool:
+    """Whether the code itself shows that a value is of another class: the branch is there for traced or other calls."""
+    return value.kind in (Kind.SCALAR, Kind.STRING) and value.certainty is Certainty.PROVEN
+
+
+def _doubted(value: Value) -> Value:
+    return make(value.kind, value.device, value.dtype, cls=value.cls, element=value.element)
+
+
 def _narrow(m: Machine, name: str, classes: list[Value], truth: bool) -> None:
     value = m.env.get(name, UNKNOWN)
     kinds = {c.kind for c in classes}
@@ -87,7 +96,7 @@ def _narrow(m: Machine, name: str, classes: list[Value], truth: bool) -> None:
         if value.kind in kinds and value.kind is not Kind.UNKNOWN:
             return
         if len(kinds) == 1:
-            m.env[name] = classes[0]
+            m.env[name] = _doubted(classes[0]) if _another(value) else classes[0]
         else:
             m.env[name] = UNKNOWN
     elif value.kind in _WHOLE and any(c.kind is value.kind and c.dtype in (value.dtype, _ANY) for c in classes):

@@ -39,6 +39,9 @@ def _holds_numbers(v: Value) -> bool:
     return all(item.kind in numbers or (item.kind is Kind.SEQUENCE and _holds_numbers(item)) for item in held)
 
 
+_NUMBERS = frozenset({"int", "float", "bool"})
+
+
 def _words(annotation: ast.expr) -> set[str]:
     return {
         node.id if isinstance(node, ast.Name) else node.attr
@@ -162,10 +165,15 @@ def _tensor(m: Machine, function: str, argument: ast.arg, declared: Value) -> Va
         return host_value(name, dtype)
     if _FLAG.match(name):
         return make(Kind.SCALAR, dtype=DTypeClass.BOOL, certainty=Certainty.ASSUMED)
-    passed = None if function.endswith(_FED_BY_MODELS) else m.outside.parameter(function, name)
+    numbers = argument.annotation is not None and not _NUMBERS.isdisjoint(_words(argument.annotation))
+    fed = function.endswith(_FED_BY_MODELS) and not (numbers and not m.symbolic)
+    passed = None if fed else m.outside.parameter(function, name)
     if passed is not None and passed.kind is Kind.SEQUENCE and _holds_numbers(passed):
         return passed  # what is annotated as a tensor and called with a list of sizes
     if passed is not None and passed.kind is Kind.TENSOR and passed.device in (Device.HOST, Device.ACCELERATOR):
         return passed
+    certainty = Certainty.ASSUMED
+    if passed is not None and passed.kind in (Kind.SCALAR, Kind.SEQUENCE, Kind.STRING):
+        certainty = Certainty.UNKNOWN  # declared as a tensor, and everybody passes something else
     reasons = (Reason(argument.lineno, f"parameter `{name}`, annotated as a tensor"),)
-    return make(Kind.TENSOR, declared.device, dtype, None, certainty=Certainty.ASSUMED, reasons=reasons)
+    return make(Kind.TENSOR, declared.device, dtype, None, certainty=certainty, reasons=reasons)

@@ -110,6 +110,9 @@ def binary(context: Context, a: Value, b: Value, *, division: bool = False, bitw
     if ka is _T or kb is _T:
         if ka is _T and kb is _T:
             device, certainty, source = together(a, b)
+            if bitwise and _HOST in (a.device, b.device) and device is _AMB and certainty is not _PROVEN:
+                # masks of one device: what is known of one holds for the other
+                device, source = _HOST, a if a.device is _HOST else b
             dtype = promote(a.dtype, b.dtype)
             rank = None if a.rank is None or b.rank is None else max(a.rank, b.rank)
         else:

@@ -1,0 +1,85 @@
+"""What authors say in comments and docstrings takes a finding back, and what is no such word does not."""
+
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+
+from awp_lint.detector.semantics.model import view_of_source
+from awp_lint.rules.engine import run_rules
+from awp_lint.rules.registry import all_rules
+
+LAYER = """
+    import torch
+
+    class Attention(torch.nn.Module):
+        {summary}
+
+        def forward(self, hidden_states: torch.Tensor, bound: int = 0) -> torch.Tensor:
+            # {above}
+            if bound >= 0:
+                last = bound
+            else:
+                # {inside}
+                last = hidden_states.max().item()
+            return hidden_states[:last]
+"""
+
+
+def levels(code: str, rule: str = "AWP101") -> set[str]:
+    view = view_of_source(textwrap.dedent(code), path="code.py")
+    return {f.confidence.value for f in run_rules(view, all_rules()).findings if f.rule == rule}
+
+
+def layer(summary: str = '"""Attention."""', above: str = "the bound", inside: str = "the length") -> str:
+    return LAYER.format(summary=summary, above=above, inside=inside)
+
+
+def test_a_plain_branch() -> None:
+    assert levels(layer()) == {"medium"}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        {"above": "-1 (unknown metadata) falls back to the check on the device."},
+        {"inside": "Legacy metadata: fall back to the lengths. Unreached now."},
+        {"summary": '"""Explicit fallback for platforms without the kernel."""'},
+    ],
+)
+def test_a_branch_that_is_called_the_fallback(words: dict[str, str]) -> None:
+    assert levels(layer(**words)) <= {"low"}
+
+
+def test_the_fallback_of_something_else() -> None:
+    """The word in a later paragraph of a docstring says nothing of the whole."""
+    assert levels(layer(summary='"""Attention.\n\n        There is a fallback elsewhere."""')) == {"medium"}
+
+
+TOLD = """
+    import torch
+
+    class Attention(torch.nn.Module):
+        def forward(self, hidden_states: torch.Tensor) -> torch.Tensor:
+            return shrink(hidden_states, hidden_states.sum(-1))
+
+    def shrink(
+        inputs: torch.Tensor,
+        count: torch.Tensor,{comment}
+    ) -> torch.Tensor:
+        \"\"\"Shrink.
+
+        Args:
+            inputs (torch.Tensor): the input
+            count (torch.Tensor): {described}
+        \"\"\"
+        return inputs[: int(count.item())]
+"""
+
+
+def test_a_parameter_that_is_said_to_be_on_the_host() -> None:
+    assert levels(TOLD.format(comment="", described="how many")) == {"medium"}
+    assert levels(TOLD.format(comment="  # CPU tensor [1]", described="how many")) <= {"low"}
+    assert levels(TOLD.format(comment="", described="a CPU tensor of size 1, how many")) <= {"low"}
+    assert levels(TOLD.format(comment="  # [1], how many", described="how many")) == {"medium"}
