@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import bisect
 import contextlib
 import fnmatch
 import gc
@@ -11,11 +12,11 @@ import itertools
 import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from awp_lint.detector.config import Settings
-from awp_lint.detector.finding import Confidence, Event, Finding, Mark, MarkKind, Problem
+from awp_lint.detector.finding import Confidence, Event, Finding, Frame, Mark, MarkKind, Problem
 from awp_lint.detector.project.notebook import Notebook, read_notebook
 from awp_lint.detector.project.reading import ReadFile, read_bytes
 from awp_lint.detector.project.source import Source, SourceError
@@ -24,9 +25,9 @@ from awp_lint.detector.scan import Unit
 from awp_lint.detector.semantics.asking import Answers, Asking, Question, from_project
 from awp_lint.detector.semantics.extract import extract
 from awp_lint.detector.semantics.facts import FileFacts, FunctionFact, packed, shape, unpacked
-from awp_lint.detector.semantics.linked import Linked
+from awp_lint.detector.semantics.linked import Linked, Place
 from awp_lint.detector.semantics.loops import LEVELS
-from awp_lint.detector.semantics.masking import source_lines, without_bodies
+from awp_lint.detector.semantics.masking import lines_with, source_lines, without_bodies
 from awp_lint.detector.semantics.model import FileModel
 from awp_lint.detector.semantics.names import FileNames
 from awp_lint.detector.semantics.summaries import FileValues, summarise_file
@@ -214,6 +215,7 @@ class World:
     chosen: Chosen
     settings: Settings
     world: bytes
+    frames: dict[Place, Frame] = field(default_factory=dict)  # of calls in any file, as findings show them
 
 
 _world: list[World] = []
@@ -276,7 +278,7 @@ def look_at(file: ReadFile, ask: Callable[[Question], Any], world: World) -> Out
 
     path = file.found.path
     facts = world.facts_of(path)
-    project = Asking(path, facts, ask, world.facts_of)
+    project = Asking(path, facts, ask, world.facts_of, world.frames)
     units = () if file.found.real.endswith(".ipynb") else tuple(_units(file, facts, project))
     try:
         text, notebook = read(path, file.found.real)
@@ -322,6 +324,7 @@ def _to_search(text: str, vocabulary: Vocabulary, facts: FileFacts, project: Ask
     low = world.settings.confidence is Confidence.LOW or "awp:" in text  # a comment may silence what is hidden
     anywhere = [(word.decode(), found) for word, found in world.chosen.anywhere.items() if vocabulary.holds(word)]
     lines = source_lines(text) if anywhere else []
+    places = [(lines_with(word, text), found) for word, found in anywhere]
 
     def runs(number: int, function: FunctionFact) -> bool:
         frequency, cold, _ = project.heat(number)
@@ -333,8 +336,15 @@ def _to_search(text: str, vocabulary: Vocabulary, facts: FileFacts, project: Ask
     def needed(number: int, function: FunctionFact) -> bool:
         if runs(number, function):
             return True
-        body = "\n".join(lines[function.line - 1 : function.body[1]])
-        return any(word in body and (not found or any(p.search(body) for p in found)) for word, found in anywhere)
+        first, last = function.line, function.body[1]
+        body: str | None = None
+        for held, found in places:
+            at = bisect.bisect_left(held, first)
+            if at < len(held) and held[at] <= last:
+                body = "\n".join(lines[first - 1 : last]) if found and body is None else body
+                if not found or any(p.search(body or "") for p in found):
+                    return True
+        return False
 
     if not anywhere and not facts.loops and not any(itertools.starmap(runs, enumerate(facts.functions))):
         return None

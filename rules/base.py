@@ -53,6 +53,9 @@ class Rule:
     number that orders findings no run has priced); ``words`` are the byte strings of which a file must hold at least
     one; ``over`` names the rules whose findings on the same place it absorbs. ``anywhere``: it finds something in
     set-up code too, or is surer than low where nothing is known of the frequency; other rules are not asked there.
+    ``repeated``: what it finds, low confidence aside, runs more often than once a request, by itself or in a loop;
+    ``doubted``: it is never surer than :func:`~awp_lint.rules.common.sureness`. Where low confidence is not wanted, it
+    is not asked about definitions of which neither can be true.
     ``telling`` is what such a definition's text holds besides one of the words, where they alone are too common.
     ``calls``: of ``ast.Call`` nodes it is asked about those alone whose last name (``item`` of ``x.item()``, what was
     imported where it got another name) is one of these; None for all of them. ``tolerance``: by how much results of
@@ -73,6 +76,8 @@ class Rule:
     over: ClassVar[tuple[str, ...]] = ()
     anywhere: ClassVar[bool] = False
     telling: ClassVar[re.Pattern[str] | None] = None
+    repeated: ClassVar[bool] = False
+    doubted: ClassVar[bool] = False
 
     summary: ClassVar[str]  # one line, no full stop
     what: ClassVar[str]
@@ -87,6 +92,10 @@ class Rule:
 
     def concerns(self, view: FunctionView, file: FileView) -> bool:
         """Whether the definition can hold a finding at all: the quick answer, asked once before any of its nodes."""
+        return True
+
+    def convinced(self, view: FunctionView, file: FileView) -> bool:
+        """Whether it may be surer than low of anything in the definition; asked once where low is not wanted."""
         return True
 
     def candidates(self, node: ast.AST, view: FunctionView, file: FileView) -> Iterator[Candidate]:

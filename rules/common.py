@@ -83,6 +83,21 @@ def sureness(view: FunctionView, node: ast.AST, frequency: Frequency, *values: V
     return Confidence.LOW if aside or occasional(view, node) else confidence
 
 
+def may_be_sure(view: FunctionView) -> bool:
+    """Whether :func:`sureness` may say more than low anywhere in the definition."""
+    return not prepares_on_host(view) and serves_somebody(view)
+
+
+def serves_somebody(view: FunctionView) -> bool:
+    """Whether :func:`beside_service` leaves anything of the definition."""
+    return not _serves_nobody(view)
+
+
+def runs_often(view: FunctionView) -> bool:
+    """Whether anything in the definition may run more often than once a request."""
+    return view.frequency(view.node).path not in ((), (Level.REQUEST,)) or has_loops(view)
+
+
 def beside_service(view: FunctionView, node: ast.AST, frequency: Frequency) -> bool:
     """Whether a node stands where requests rarely come: the other branch of a switch, what only training or an error
     message needs, what objects do when they are made."""
@@ -234,7 +249,8 @@ def maybe_device(value: Value) -> bool:
 
 def callee(call: ast.Call) -> str:
     """The last part of what is called: ``item`` of ``x.item()``, "" where it has no name."""
-    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+    func = call.func
+    return func.attr if func.__class__ is ast.Attribute else getattr(func, "id", "")
 
 
 def often(frequency: Frequency) -> str:

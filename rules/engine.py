@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import operator
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
@@ -17,11 +18,12 @@ from awp_lint.detector.finding import Confidence, Finding, Fix, Mark, MarkKind, 
 from awp_lint.detector.project.source import Source
 from awp_lint.detector.semantics.view import FileView, Frequency, FunctionView, Level
 from awp_lint.rules.base import Candidate, Rule
+from awp_lint.rules.common import may_be_sure, runs_often, serves_somebody
 from awp_lint.rules.nodemap import Definition, Mismatch, first_line
 from awp_lint.rules.normal import digest, normal_form
 from awp_lint.rules.registry import all_rules
 from awp_lint.rules.suppressions import Suppressions
-from awp_lint.rules.worth import weighed
+from awp_lint.rules.worth import counts_anywhere, weighed
 
 _IDENTIFIERS = re.compile(rb"\w+")
 _APART = bytes(code if _IDENTIFIERS.match(bytes([code])) else 0x20 for code in range(256))
@@ -96,8 +98,8 @@ class Vocabulary:
 
     def __init__(self, text: str) -> None:
         self._raw = text.encode("utf-8", "surrogatepass")
-        self._apart = set(self._raw.translate(_APART).split())
-        self._identifiers = b" ".join(self._apart)
+        apart = set(self._raw.translate(_APART).split())
+        self._cores: set[bytes] = set().union(*_parts_of(apart))
         self._held: dict[bytes, bool] = {}
 
     def holds(self, word: bytes) -> bool:
@@ -105,8 +107,36 @@ class Vocabulary:
         known = self._held.get(word)
         if known is None:
             core = _core(word)
-            known = self._held[word] = (core in self._apart or core in self._identifiers) and word in self._raw
+            known = self._held[word] = (core in self._cores or core not in _cores()) and word in self._raw
         return known
+
+
+_seen: set[bytes] = set()
+_telling: dict[bytes, frozenset[bytes]] = {}  # identifiers that hold words of rules, or parts of some, to these
+
+
+def _parts_of(identifiers: set[bytes]) -> Iterator[frozenset[bytes]]:
+    """What identifiers hold of the words of rules. The same identifiers come in most files of a project."""
+    new = identifiers - _seen
+    if new:
+        if len(_seen) > 100_000:
+            _seen.clear()
+        _seen.update(new)
+        together = b" %b " % b" ".join(new)
+        for core in _cores():
+            at = together.find(core)
+            while at >= 0:
+                end = together.index(b" ", at)
+                identifier = together[together.rindex(b" ", 0, at) + 1 : end]
+                _telling[identifier] = _telling.get(identifier, frozenset()) | {core}
+                at = together.find(core, end)
+    return (_telling[identifier] for identifier in identifiers & _telling.keys())
+
+
+@functools.cache
+def _cores() -> frozenset[bytes]:
+    """The parts of the words of all rules by which they are looked for."""
+    return frozenset(core for rule in all_rules() for word in rule.words if (core := _core(word)))
 
 
 @functools.cache
@@ -152,11 +182,18 @@ def run_rules(
     searched = Confidence.LOW if silenced else confidence  # else a comment on a hidden finding would seem unused
     hits: list[_Hit] = []
     if wanted:
-        served, everywhere = _Asked(wanted), _Asked([rule for rule in wanted if rule.anywhere])
+        low = searched is Confidence.LOW
+        groups: dict[tuple[bool, bool, bool, bool], _Asked] = {}
         for view in file.functions():
             if _is_empty(view):
                 continue
-            asked = served if _may_be_served(view, searched) else everywhere
+            served = _may_be_served(view, searched)
+            kind = (served, True, True, True)
+            if not low:
+                kind = (served, runs_often(view), may_be_sure(view), serves_somebody(view))
+            asked = groups.get(kind)
+            if asked is None:
+                asked = groups[kind] = _Asked([rule for rule in wanted if _fits(rule, *kind)], convinced=not low)
             chosen = asked.concerned(view, file, problems)
             if chosen:
                 hits.extend(_walk(view, file, _dispatch(chosen), problems))
@@ -191,6 +228,13 @@ def _may_be_served(view: FunctionView, confidence: Confidence) -> bool:
     return any(view.frequency(_inside(loop)).path for loop in view.nodes(*_LOOPS))
 
 
+def _fits(rule: Rule, served: bool, often: bool, sure: bool, counts: bool) -> bool:
+    """Whether a rule may find something wanted in a definition, by how often, how surely and for whom that runs."""
+    if not (served or rule.anywhere) or not (counts or counts_anywhere(rule.id)):
+        return False
+    return (often or not rule.repeated) and (sure or not rule.doubted)
+
+
 def _is_empty(view: FunctionView) -> bool:
     """Whether a definition does nothing, as those whose bodies were left out."""
     body = view.node.body
@@ -208,16 +252,18 @@ def _inside(loop: ast.AST) -> ast.AST:
 class _Asked:
     """Rules that are asked about many definitions; those that want to see each one first are kept apart."""
 
-    def __init__(self, rules: Sequence[Rule]) -> None:
+    def __init__(self, rules: Sequence[Rule], convinced: bool = False) -> None:
         self._rules = tuple(rules)
-        self._choosy = [rule for rule in rules if type(rule).concerns is not Rule.concerns]
+        self._choosy = [(rule, rule.concerns) for rule in rules if type(rule).concerns is not Rule.concerns]
+        if convinced:
+            self._choosy += [(rule, rule.convinced) for rule in rules if type(rule).convinced is not Rule.convinced]
 
     def concerned(self, view: FunctionView, file: FileView, problems: list[Problem]) -> tuple[Rule, ...]:
         """The rules that may find something in the definition."""
         left_out: set[str] = set()
-        for rule in self._choosy:
+        for rule, chooses in self._choosy:
             try:
-                if not rule.concerns(view, file):
+                if rule.id not in left_out and not chooses(view, file):
                     left_out.add(rule.id)
             except Exception as error:  # as in the walk
                 left_out.add(rule.id)
@@ -226,26 +272,42 @@ class _Asked:
 
 
 def _walk(view: FunctionView, file: FileView, dispatch: Dispatch, problems: list[Problem]) -> Iterator[_Hit]:
+    """The hits in a definition, in source order of the nodes that were asked about."""
     broken: set[str] = set()
-    others = _renamed(view, file)
-    for node in [view.node, *view.nodes(*dispatch.walked)]:
-        asked: Sequence[Rule]
-        if isinstance(node, ast.Call):
-            func = node.func
-            name = func.attr if func.__class__ is ast.Attribute else getattr(func, "id", "")
-            asked = dispatch.about_call(others.get(name, name))
-        else:
-            asked = dispatch.kinds.get(node.__class__, ())
-        for rule in asked:
+    found: list[tuple[tuple[int, int], _Hit]] = []
+
+    def ask(node: ast.AST, rules: Sequence[Rule]) -> None:
+        for rule in rules:
             if rule.id in broken:
                 continue
             try:
                 for candidate in rule.candidates(node, view, file):
-                    yield _Hit(rule, weighed(rule.id, candidate, view, file), view)
+                    found.append((_start(node), _Hit(rule, weighed(rule.id, candidate, view, file), view)))
             except Exception as error:  # a fault of ours must not cost the user the other findings
                 broken.add(rule.id)
-                line = getattr(node, "lineno", None)
-                problems.append(_fault(rule, view, line, error))
+                problems.append(_fault(rule, view, getattr(node, "lineno", None), error))
+
+    ask(view.node, dispatch.kinds.get(view.node.__class__, ()))
+    own = len(found)
+    others = _renamed(view, file)
+    for kind in dispatch.walked:
+        if kind is not ast.Call:
+            for node in view.nodes(kind):
+                ask(node, dispatch.kinds[kind])
+            continue
+        for node in view.nodes(ast.Call):
+            func = node.func  # type: ignore[attr-defined]
+            name = func.attr if func.__class__ is ast.Attribute else getattr(func, "id", "")
+            rules = dispatch.about_call(others.get(name, name))
+            if rules:
+                ask(node, rules)
+    found[own:] = sorted(found[own:], key=operator.itemgetter(0))
+    for _, hit in found:
+        yield hit
+
+
+def _start(node: ast.AST) -> tuple[int, int]:
+    return getattr(node, "lineno", 0), getattr(node, "col_offset", 0)
 
 
 def _fault(rule: Rule, view: FunctionView, line: int | None, error: Exception) -> Problem:

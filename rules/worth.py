@@ -18,6 +18,8 @@ from awp_lint.rules.batching.calls import over_batches
 from awp_lint.rules.common import beside_service
 from awp_lint.rules.told import called_fallback, called_host
 
+#: Caches are flushed in training, too.
+_FLUSHES = "AWP605"
 #: Findings about one wait, copy or small kernel: they must run more often than once a request or an item of it.
 _SINGLE = re.compile(r"AWP(10[124567]|30[16]|60[1-5]|610)")
 #: Walks over a model's parts, which a loop over them would be, too: slower than a kernel. By themselves or in a helper.
@@ -52,10 +54,15 @@ def weighed(rule: str, candidate: Candidate, view: FunctionView, file: FileView)
     return replace(candidate, confidence=Confidence.LOW)
 
 
+def counts_anywhere(rule: str) -> bool:
+    """Whether what a rule finds may count where requests never come."""
+    return rule == _FLUSHES
+
+
 def _negligible(rule: str, candidate: Candidate, view: FunctionView, file: FileView) -> bool:
     path = candidate.frequency.path
-    if rule != "AWP605" and beside_service(view, candidate.node, candidate.frequency):
-        return True  # caches are flushed in training, too
+    if rule != _FLUSHES and beside_service(view, candidate.node, candidate.frequency):
+        return True
     if candidate.frequency.known and path and not _walks(rule, candidate):
         if _SINGLE.fullmatch(rule) and _once_an_item(path, candidate.node, view):
             return True

@@ -9,7 +9,7 @@ _HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 if not getattr(sys.flags, "safe_path", False) and sys.path and os.path.abspath(sys.path[0]) == os.getcwd() != _HERE:
     del sys.path[0]
 
-from awp_lint.detector.cli import main  # noqa: E402
+from awp_lint.detector.cli import script  # noqa: E402
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    script()

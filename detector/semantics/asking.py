@@ -51,14 +51,21 @@ class Unanswered(BaseException):
 
 
 class Asking:
-    """Asks for one file. ``ask`` answers a question; ``facts_of`` gives the facts of any file by its path."""
+    """Asks for one file. ``ask`` answers a question; ``facts_of`` gives the facts of any file by its path,
+    ``frames`` keeps what calls look like for all files that are asked for."""
 
     def __init__(
-        self, path: str, facts: FileFacts, ask: Callable[[Question], Any], facts_of: Callable[[str], FileFacts]
+        self,
+        path: str,
+        facts: FileFacts,
+        ask: Callable[[Question], Any],
+        facts_of: Callable[[str], FileFacts],
+        frames: dict[Place, Frame] | None = None,
     ) -> None:
         self._ask = ask
         self._facts = facts
         self._facts_of = facts_of
+        self._frames: dict[Place, Frame] = {} if frames is None else frames
         self._numbers = {
             (function.qualname, function.line): number
             for number, function in reversed(list(enumerate(facts.functions)))
@@ -105,9 +112,7 @@ class Asking:
 
     def _explained(self, entry: Entry) -> Frequency:
         chain = [Frame(library, 0, function) for library, function in entry.origin]
-        for place in entry.places:
-            function = self._named(place)
-            chain.append(Frame(place.path, call_line(function, place.call), function.qualname))
+        chain += map(self._frame, entry.places)
         return Frequency(entry.path, entry.certainty, tuple(chain))
 
     def parts(self, qualname: str, line: int) -> tuple[tuple[BranchFact, Frequency | None], ...]:
@@ -129,6 +134,13 @@ class Asking:
         """How often the file's function of this number is entered, without the calls that lead there."""
         entry = self._entry(number)
         return Entered(Frequency(entry.path, entry.certainty), entry.cold, entry.heats)
+
+    def _frame(self, place: Place) -> Frame:
+        frame = self._frames.get(place)
+        if frame is None:
+            function = self._named(place)
+            frame = self._frames[place] = Frame(place.path, call_line(function, place.call), function.qualname)
+        return frame
 
     def _named(self, place: Place) -> FunctionFact:
         named = (f for f in self._facts_of(place.path).functions if f.qualname == place.function)

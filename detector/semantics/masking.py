@@ -20,6 +20,22 @@ def source_lines(text: str) -> list[str]:
     return text.split("\n")
 
 
+def lines_with(word: str, text: str) -> list[int]:
+    """The numbers of the lines, as ``ast`` counts them, that hold a word."""
+    if "\r" in text:
+        return [number for number, line in enumerate(source_lines(text), 1) if word in line]
+    found: list[int] = []
+    number, counted = 1, 0
+    at = text.find(word)
+    while at >= 0:
+        number += text.count("\n", counted, at)
+        counted = at
+        if not found or found[-1] != number:
+            found.append(number)
+        at = text.find(word, at + 1)
+    return found
+
+
 def without_bodies(text: str, facts: FileFacts, needed: Callable[[int, FunctionFact], bool]) -> str:
     """``text`` with ``pass`` for the body of every function that, like all functions in it, is not needed.
 

@@ -33,7 +33,13 @@ _FUSED = re.compile(
 
 _POOLS = re.compile(r"(^|_)pool(s|ing)?(_|\d|$)", re.IGNORECASE)
 _FUSED_CLASS = re.compile(r"sdpa|flash|xformers|2_0", re.IGNORECASE)
-_SCORES_CALL = re.compile(r"_?(get|compute|calc(ulate)?)_(attention|attn)_(scores|probs|weights)")
+_SCORES_CALLS = frozenset(
+    f"{private}{verb}_{what}_{result}"
+    for private in ("", "_")
+    for verb in ("get", "compute", "calc", "calculate")
+    for what in ("attention", "attn")
+    for result in ("scores", "probs", "weights")
+)
 
 
 class ManualAttention(Rule):
@@ -46,6 +52,7 @@ class ManualAttention(Rule):
     event = Event.LAUNCHES
     words = (b"softmax", b"get_attention_scores", b"attention_probs", b"attn_probs")
     nodes = (ast.Call,)
+    calls = _SCORES_CALLS | {"softmax"}
     over = ("AWP303", "AWP301")
 
     summary = "attention is written out by hand instead of one fused call"
@@ -102,7 +109,7 @@ class ManualAttention(Rule):
 
     def candidates(self, node: ast.AST, view: FunctionView, file: FileView) -> Iterator[Candidate]:
         assert isinstance(node, ast.Call)
-        if _SCORES_CALL.fullmatch(callee(node)):
+        if callee(node) in _SCORES_CALLS:
             yield from _split(node, view, file)
             return
         attention = find_attention(node, view)

@@ -43,6 +43,7 @@ class ExpandedKv(Rule):
     words = (b"scaled_dot_product_attention",)
     nodes = (ast.Call,)
     calls = frozenset({"scaled_dot_product_attention"})
+    doubted = True
 
     summary = "key and value heads are copied out for grouped-query attention before the fused call"
     what = """

@@ -39,6 +39,7 @@ class ExplicitCausalMask(Rule):
     words = (b"tril", b"triu", b"generate_square_subsequent_mask")
     nodes = (ast.Call,)
     calls = frozenset({"scaled_dot_product_attention"})
+    doubted = True
 
     summary = "a causal mask is built at every call where is_causal serves"
     what = """

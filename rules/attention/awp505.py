@@ -38,6 +38,8 @@ class AttentionWeightsReturned(Rule):
     mark = MarkKind.CALL
     words = (b"MultiheadAttention", b"output_attentions")
     nodes = (ast.Call,)
+    repeated = True
+    doubted = True
 
     summary = "attention weights are computed and then thrown away"
     what = """

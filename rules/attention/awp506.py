@@ -33,6 +33,7 @@ class CatKvCache(Rule):
     )
     nodes = (ast.Call,)
     calls = frozenset({"cat", "concat", "concatenate"})
+    doubted = True
     over = ("AWP407", "AWP309")
 
     summary = "the KV cache grows by concatenation at every step"

@@ -28,6 +28,7 @@ class NoKvCacheLoop(Rule):
     mark = MarkKind.LOOP
     words = (b"cat(", b"concat", b"append(")
     nodes = (ast.For, ast.While)
+    doubted = True
     over = ("AWP401",)
 
     summary = "a decode loop runs the whole growing sequence through the model for every token"

@@ -84,6 +84,8 @@ class TokenizePerSample(Rule):
 
     def candidates(self, node: ast.AST, view: FunctionView, file: FileView) -> Iterator[Candidate]:
         assert isinstance(node, ast.Call)
+        if not view.loops(node):
+            return
         name = _tokenizer(node, view)
         if name is None or view.targets(node):
             return  # a tokenizer of the project: whether it takes a list is not known

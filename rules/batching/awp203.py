@@ -41,6 +41,8 @@ class BatchAxisLoop(Rule):
     mark = MarkKind.LOOP
     words = (b"for ",)
     nodes = (ast.For,)
+    repeated = True
+    doubted = True
 
     summary = "a Python loop over the rows of a device tensor launches kernels for each row"
     what = """

@@ -27,6 +27,8 @@ class ExpertLoop(Rule):
     mark = MarkKind.LOOP
     words = (b"expert",)
     nodes = (ast.For,)
+    repeated = True
+    doubted = True
 
     summary = "a Python loop over experts launches small kernels for each"
     what = """

@@ -46,6 +46,8 @@ class RowSamplingLoop(Rule):
     mark = MarkKind.LOOP
     words = (b"logits", b"scores", b"probs")
     nodes = (ast.For,)
+    repeated = True
+    doubted = True
     over = ("AWP203",)
 
     summary = "scores of a decode step are penalised or sampled row by row in Python"

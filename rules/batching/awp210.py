@@ -39,6 +39,7 @@ class TwoPassGuidance(Rule):
     words = (b"scale", b"guidance", b"cfg", b"lerp")
     nodes = (ast.BinOp, ast.Call)
     calls = frozenset({"lerp"})
+    repeated = True
 
     summary = "guidance runs a model twice where one batch of two would serve"
     what = """

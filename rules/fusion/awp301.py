@@ -36,6 +36,7 @@ class PointwiseChain(Rule):
     mark = MarkKind.STATEMENT
     words = (b"torch",)
     nodes = (ast.FunctionDef,)
+    repeated = True
 
     summary = "many elementwise kernels run one after the other in hot code"
     what = """

@@ -9,7 +9,7 @@ from awp_lint.detector.finding import Confidence, Effect, Event, Fix, RootCause,
 from awp_lint.detector.semantics.values import Device
 from awp_lint.detector.semantics.view import FileView, FunctionView
 from awp_lint.rules.base import Candidate, Rule
-from awp_lint.rules.common import frequency_reason, judge, lower, names_in, often, reasons, short
+from awp_lint.rules.common import frequency_reason, judge, lower, names_in, often, reasons, runs_often, short
 from awp_lint.rules.edits import drops, intermediates, mutated_between
 from awp_lint.rules.flow import origins
 from awp_lint.rules.fusion.algebra import number
@@ -95,6 +95,9 @@ class ManualNorm(Rule):
             def forward(self, hidden_states: torch.Tensor) -> torch.Tensor:
                 return F.rms_norm(hidden_states, self.weight.shape, self.weight, self.eps)
         """
+
+    def convinced(self, view: FunctionView, file: FileView) -> bool:
+        return runs_often(view) or not view.frequency(view.node).chain  # once, before or after all layers
 
     def candidates(self, node: ast.AST, view: FunctionView, file: FileView) -> Iterator[Candidate]:
         if isinstance(node, ast.BinOp):

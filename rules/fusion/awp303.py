@@ -9,7 +9,7 @@ from awp_lint.detector.finding import Confidence, Effect, Event, Fix, RootCause,
 from awp_lint.detector.semantics.values import Device, DTypeClass
 from awp_lint.detector.semantics.view import FileView, FunctionView
 from awp_lint.rules.base import Candidate, Rule
-from awp_lint.rules.common import frequency_reason, judge, names_in, often, reasons, short
+from awp_lint.rules.common import frequency_reason, judge, names_in, often, reasons, runs_often, short
 from awp_lint.rules.edits import drops, intermediates, mutated_between
 from awp_lint.rules.fusion.activations import Activation, activation
 from awp_lint.rules.fusion.context import called, compiled_class, declined, place
@@ -85,6 +85,9 @@ class ManualActivation(Rule):
             def forward(self, hidden_states: torch.Tensor) -> torch.Tensor:
                 return self.down(F.gelu(self.up(hidden_states), approximate="tanh"))
         """
+
+    def convinced(self, view: FunctionView, file: FileView) -> bool:
+        return runs_often(view) or not view.frequency(view.node).chain  # once, before or after all layers
 
     def candidates(self, node: ast.AST, view: FunctionView, file: FileView) -> Iterator[Candidate]:
         if isinstance(node, ast.BinOp):

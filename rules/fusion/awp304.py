@@ -49,6 +49,7 @@ class SplitProjection(Rule):
     event = Event.LAUNCHES
     words = (b"proj", b"to_q", b"query", b"w1(", b"wi_0", b"wq(", b"lin")
     nodes = (ast.FunctionDef,)
+    repeated = True
 
     summary = "several linear layers read the same input where one product serves"
     what = """

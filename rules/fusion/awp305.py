@@ -56,6 +56,7 @@ class FullLogits(Rule):
     event = Event.LAUNCHES
     words = (b"head", b"embed_out", b"to_logits", b"unembed", b"vocab_proj", b"output_layer", b"output_projection")
     nodes = (ast.Call,)
+    doubted = True
 
     summary = "the vocabulary head runs on every position although one position is used"
     what = """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from awp_lint.rules.common import (
     assigned_name,
     callee,
     frequency_reason,
+    has_loops,
     hot_frequency,
     lower,
     names_in,
@@ -28,7 +30,7 @@ from awp_lint.rules.common import (
 )
 from awp_lint.rules.doubts import kept
 from awp_lint.rules.fusion.context import compiled_class, fused_elsewhere, traced_branch, without_library
-from awp_lint.rules.fusion.walks import Walk, module_walk
+from awp_lint.rules.fusion.walks import Walk, may_walk, module_walk
 
 if TYPE_CHECKING:
     from awp_lint.rules.nodemap import Definition
@@ -78,6 +80,7 @@ class InvariantRecompute(Rule):
         b"modules()",
     )
     nodes = (ast.Call, ast.BinOp, ast.Compare)
+    doubted = True
 
     summary = "device work is repeated in every pass although its inputs never change"
     what = """
@@ -141,21 +144,28 @@ class InvariantRecompute(Rule):
                 return hidden_states
         """
 
+    def concerns(self, view: FunctionView, file: FileView) -> bool:
+        if has_loops(view) or _of_layers(view):
+            return True
+        return any(_is_rotary(callee(call)) or may_walk(call, view, file) for call in view.nodes(ast.Call))  # type: ignore[arg-type]
+
     def candidates(self, node: ast.AST, view: FunctionView, file: FileView) -> Iterator[Candidate]:
         assert isinstance(node, ast.expr)
-        if isinstance(node, ast.Call) and _ROTARY.search(callee(node)):
-            yield from self._rotary(node, view)
-            return
-        walk = module_walk(node, view, file) if isinstance(node, ast.Call) else None
-        if walk is not None:
-            yield from _walked(walk, view)
-            return
-        loops = view.loops(node)
+        name = callee(node) if isinstance(node, ast.Call) else ""
+        if isinstance(node, ast.Call):
+            if _is_rotary(name):
+                yield from self._rotary(node, view)
+                return
+            walk = module_walk(node, view, file)
+            if walk is not None:
+                yield from _walked(walk, view)
+                return
         if compiled_class(view, file):
             return
+        loops = view.loops(node)
         if loops:
             yield from self._in_loop(node, loops[0], view, file)
-        if isinstance(node, ast.BinOp) or (isinstance(node, ast.Call) and callee(node) in _TABLES):
+        elif (isinstance(node, ast.BinOp) or name in _TABLES) and _of_layers(view):
             yield from self._per_layer(node, view, file)
 
     def _in_loop(self, node: ast.expr, loop: ast.AST, view: FunctionView, file: FileView) -> Iterator[Candidate]:
@@ -235,10 +245,8 @@ class InvariantRecompute(Rule):
             why=frequency_reason(frequency),
         )
 
-    def _per_layer(self, node: ast.Call | ast.BinOp, view: FunctionView, file: FileView) -> Iterator[Candidate]:
+    def _per_layer(self, node: ast.expr, view: FunctionView, file: FileView) -> Iterator[Candidate]:
         """Tables of sizes and constants in a function that every layer calls."""
-        if view.class_name is None or view.loops(node) or Level.LAYER not in view.frequency(view.node).path:
-            return
         if _sized_parent(node, view, file):
             return
         work = _work(node, view, file)
@@ -261,6 +269,19 @@ class InvariantRecompute(Rule):
             frequency=frequency,
             why=frequency_reason(frequency),
         )
+
+
+@functools.lru_cache(maxsize=4096)
+def _is_rotary(name: str) -> bool:
+    return _ROTARY.search(name) is not None
+
+
+def _of_layers(view: FunctionView) -> bool:
+    """Whether the definition is a method that every layer calls."""
+    known = view.memo.setdefault(_of_layers, {})
+    if not known:
+        known[None] = view.class_name is not None and Level.LAYER in view.frequency(view.node).path
+    return bool(known[None])
 
 
 def _walked(walk: Walk, view: FunctionView) -> Iterator[Candidate]:

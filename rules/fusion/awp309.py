@@ -47,6 +47,8 @@ class AllocationPerStep(Rule):
     words = (b"cat(", b"concat", b"stack(", b"pad(")
     nodes = (ast.Call,)
     calls = frozenset(_JOINS)
+    repeated = True
+    doubted = True
 
     summary = "an output grows by copying all of it at every step"
     what = """

@@ -46,6 +46,7 @@ class UnusedOutputs(Rule):
     event = Event.NONE
     words = (b"output_hidden_states", b"output_scores", b"output_logits")
     nodes = (ast.Call,)
+    doubted = True
 
     summary = "a model returns extra outputs that nothing reads"
     what = """

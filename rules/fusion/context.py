@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import re
-import weakref
 
 from awp_lint.detector.finding import Confidence
 from awp_lint.detector.semantics.view import FileView, Frequency, FunctionView, Region
@@ -27,16 +26,14 @@ _DEVICES = re.compile(
 )
 _TRACED = re.compile(r"\bis_(compileable|compilable|compiling|dynamo_compiling)\b")
 
-_called: weakref.WeakKeyDictionary[FunctionView, frozenset[str]] = weakref.WeakKeyDictionary()
-
 
 def called(view: FunctionView) -> frozenset[str]:
     """Names of everything that a function calls, without the underscore of in-place spellings: a quick first test."""
-    known = _called.get(view)
-    if known is None:
+    known: dict[None, frozenset[str]] = view.memo.setdefault(called, {})
+    if not known:
         names = (callee(call) for call in view.nodes(ast.Call) if isinstance(call, ast.Call))
-        known = _called[view] = frozenset(name.rstrip("_") for name in names)
-    return known
+        known[None] = frozenset(name.rstrip("_") for name in names)
+    return known[None]
 
 
 def fused_elsewhere(view: FunctionView, node: ast.AST) -> bool:
@@ -118,12 +115,10 @@ def replaced_class(view: FunctionView, file: FileView) -> bool:
 def compiled_class(view: FunctionView, file: FileView) -> bool:
     """Whether an engine compiles the method's class: by a decorator of its own, or as a part of a class of the file
     that has one (``@support_torch_compile class Model`` whose methods name the layer's class)."""
-    if view.class_name is None or _WHOLE not in file.text:
-        return False
     known: frozenset[str] | None = file.memo.get(compiled_class)
     if known is None:
-        known = file.memo[compiled_class] = _compiled_classes(file)
-    return view.class_name.rpartition(".")[2] in known
+        known = file.memo[compiled_class] = _compiled_classes(file) if _WHOLE in file.text else frozenset()
+    return bool(known) and view.class_name is not None and view.class_name.rpartition(".")[2] in known
 
 
 def _compiled_classes(file: FileView) -> frozenset[str]:

@@ -25,11 +25,13 @@ class ResidualNorm:
 
 def residual_norms(view: FunctionView) -> Iterator[ResidualNorm]:
     """Sums of two local tensors that an engine's norm reads next, in a straight line of one block."""
-    for call in view.nodes(ast.Call):
+    sums = [node for node in view.nodes(ast.BinOp) if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add)]
+    added_names = {part.id for node in sums for part in (node.left, node.right) if isinstance(part, ast.Name)}
+    for call in view.nodes(ast.Call) if added_names else ():
         if not isinstance(call, ast.Call) or len(call.args) != 1 or call.keywords:
             continue
         name = call.args[0]
-        if not isinstance(name, ast.Name):
+        if not isinstance(name, ast.Name) or name.id not in added_names:
             continue
         statement = view.statement(call)
         bound = [s for s in view.assignments(name.id) if s.lineno < statement.lineno]

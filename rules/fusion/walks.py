@@ -27,6 +27,14 @@ class Walk:
     module: ast.expr
 
 
+def may_walk(call: ast.Call, view: FunctionView, file: FileView) -> bool:
+    """Whether a call is by its name a walk, or one of a function of the file."""
+    func = call.func
+    if isinstance(func, ast.Attribute):
+        return func.attr in _WALKS
+    return isinstance(func, ast.Name) and len(call.args) == 1 and _helper(func.id, view, file) is not None
+
+
 def module_walk(call: ast.Call, view: FunctionView, file: FileView) -> Walk | None:
     """The walk that a call is, where it only looks at the modules: it counts or collects them."""
     func = call.func
@@ -73,11 +81,19 @@ def _counts(loop: ast.For) -> bool:
 
 def _helper(name: str, view: FunctionView, file: FileView) -> ast.FunctionDef | None:
     """The function of this name in the definition or at the file's top level."""
-    body = getattr(view.node, "body", [])
-    for statement in [*(body if isinstance(body, list) else []), *file.tree.body]:
-        if isinstance(statement, ast.FunctionDef) and statement.name == name:
-            return statement
-    return None
+    inside: dict[str, ast.FunctionDef] | None = view.memo.get(_helper)
+    if inside is None:
+        inside = view.memo[_helper] = _by_name(getattr(view.node, "body", []))
+    around: dict[str, ast.FunctionDef] | None = file.memo.get(_helper)
+    if around is None:
+        around = file.memo[_helper] = _by_name(file.tree.body)
+    return inside.get(name) or around.get(name)
+
+
+def _by_name(body: object) -> dict[str, ast.FunctionDef]:
+    """The functions that a block defines; of those that share a name the first."""
+    statements = reversed(body) if isinstance(body, list) else ()
+    return {statement.name: statement for statement in statements if isinstance(statement, ast.FunctionDef)}
 
 
 def _walks_argument(helper: ast.FunctionDef) -> bool:

@@ -38,6 +38,7 @@ class CompilePerCall(Rule):
     mark = MarkKind.CALL
     words = (b"compile", b"jit", b"graph", b"export")
     nodes = (ast.Call,)
+    calls = frozenset(name.rpartition(".")[2] for name in _MAKERS)
 
     summary = "code is traced, captured or compiled for every request and thrown away"
     what = """

@@ -50,6 +50,8 @@ class ConstantUpload(Rule):
     words = (b"tensor(", b"as_tensor(", b"from_numpy(", *index_words())
     nodes = (ast.Call, ast.Subscript)
     calls = DATA | {"to", "cuda", "new_tensor"}
+    repeated = True
+    doubted = True
     over = ("AWP306", "AWP603")
 
     summary = "Python data is copied to the device on every call"

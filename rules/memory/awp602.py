@@ -70,6 +70,7 @@ class CreateThenMove(Rule):
     words = (b".to(", b".cuda(")
     nodes = (ast.Call,)
     calls = FACTORIES | {"to", "cuda"}
+    repeated = True
     over = ("AWP306", "AWP603", "AWP606")
 
     summary = "a tensor is made on the CPU and then moved to the device"

@@ -42,6 +42,8 @@ class BlockingCopy(Rule):
     words = (b".to(", b".cuda(", b"copy_(", b".type_as(", b"] = ")
     nodes = (ast.Call, ast.Assign)
     calls = frozenset({"to", "cuda", "copy_", "type_as"})
+    repeated = True
+    doubted = True
 
     summary = "a host tensor is copied to the device from pageable memory, so the host waits"
     what = """
@@ -176,7 +178,7 @@ def _host_source(call: ast.Call, view: FunctionView) -> ast.expr | None:
 def _written_in(statement: ast.Assign, view: FunctionView) -> ast.expr | None:
     """The host tensor that ``buffer[:n] = host`` copies into a device tensor; a 0-d one is filled in, not copied."""
     target = statement.targets[0]
-    if not isinstance(target, ast.Subscript):
+    if not isinstance(target, ast.Subscript) or isinstance(statement.value, ast.Constant):
         return None
     value = view.value(statement.value)
     if not value.is_tensor or value.device is not Device.HOST or value.rank == 0:

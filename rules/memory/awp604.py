@@ -38,6 +38,8 @@ class HostRoundTrip(Rule):
     words = (b".cpu", b".numpy", b".tolist", b'"cpu"', b"'cpu'")
     nodes = (ast.Call,)
     calls = READ_NAMES
+    repeated = True
+    doubted = True
     over = ("AWP101", "AWP601", "AWP603")
 
     summary = "a device tensor makes a round trip over the host"

@@ -35,6 +35,7 @@ class MovePerCall(Rule):
     words = (b".to(", b".cuda(", b".half(", b".float(", b".bfloat16(")
     nodes = (ast.Call,)
     calls = _CASTS | {"to", "cuda"}
+    doubted = True
     over = ("AWP603", "AWP602", "AWP601")
 
     summary = "a model or a table it keeps is moved or cast at every call"

@@ -24,6 +24,7 @@ class HotCopy(Rule):
     words = (b"deepcopy",)
     nodes = (ast.Call,)
     calls = frozenset({"deepcopy"})
+    doubted = True
 
     summary = "state is deep-copied on a hot path"
     what = """

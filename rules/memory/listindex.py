@@ -25,13 +25,12 @@ def host_index(node: ast.Subscript, view: FunctionView) -> ast.expr | None:
     Numbers, slices and device tensors are none. What is not known counts where it is named for token ids and picks
     columns of a row of scores in a loop over Python objects.
     """
-    base = view.value(node.value)
-    if not base.on_device or base.certainty is Certainty.UNKNOWN or isinstance(node.ctx, ast.Del):
-        return None
     parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-    for part in parts:
-        if isinstance(part, ast.Slice | ast.Constant | ast.Starred):
-            continue
+    told = [part for part in parts if not isinstance(part, ast.Slice | ast.Constant | ast.Starred)]
+    base = view.value(node.value) if told else None
+    if base is None or not base.on_device or base.certainty is Certainty.UNKNOWN or isinstance(node.ctx, ast.Del):
+        return None
+    for part in told:
         value = view.value(part)
         if _from_host(part, value, view) or (value.kind is Kind.UNKNOWN and _named_ids(node, parts, part, view)):
             return part

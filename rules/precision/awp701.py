@@ -98,6 +98,16 @@ class GradTracking(Rule):
             return model(**inputs).last_hidden_state[:, 0].mean(-1).tolist()
         """
 
+    def concerns(self, view: FunctionView, file: FileView) -> bool:
+        if _INFERENCE_ONLY.search((view.class_name or "").rpartition(".")[2]):
+            return True
+        runs = isinstance(view.node, ast.FunctionDef | ast.AsyncFunctionDef)
+        return runs and not no_gradients(file) and not _is_module(view)
+
+    def convinced(self, view: FunctionView, file: FileView) -> bool:
+        chain = view.frequency(view.node).chain  # a caller in another file may switch gradients off
+        return all(frame.path == view.path or not frame.path.endswith(".py") for frame in chain)
+
     def candidates(self, node: ast.AST, view: FunctionView, file: FileView) -> Iterator[Candidate]:
         if isinstance(node, ast.FunctionDef):
             if node is view.node:

@@ -13,8 +13,9 @@ from awp_lint.detector.semantics.view import FileView, FunctionView, Region
 from awp_lint.rules.base import Candidate, Rule
 from awp_lint.rules.common import argument, callee, frequency_reason
 from awp_lint.rules.edits import insert_after
+from awp_lint.rules.memo import says
 from awp_lint.rules.nodemap import Definition
-from awp_lint.rules.precision.modes import TRAINS
+from awp_lint.rules.precision.modes import trains
 
 _EVAL = re.compile(r"\.eval\(\)|\.train\(\s*(mode\s*=\s*)?False|\.training\s*=\s*False|jit\.freeze")
 _TRAIN = re.compile(r"\.train\(\s*(True)?\s*\)|\.fit\(|LightningModule")
@@ -107,8 +108,12 @@ class TrainingMode(Rule):
     def concerns(self, view: FunctionView, file: FileView) -> bool:
         known: bool | None = file.memo.get(TrainingMode)
         if known is None:
-            spoken = _EVAL.search(file.text) or _TRAIN.search(file.text) or TRAINS.search(file.text)
-            known = file.memo[TrainingMode] = spoken is None
+            spoken = (
+                says(file, _EVAL, ".eval()", ".train", "jit.freeze")
+                or says(file, _TRAIN, ".train(", ".fit(", "LightningModule")
+                or trains(file)
+            )
+            known = file.memo[TrainingMode] = not spoken
         return known
 
     def candidates(self, node: ast.AST, view: FunctionView, file: FileView) -> Iterator[Candidate]:
@@ -163,12 +168,12 @@ def _model(call: ast.Call, view: FunctionView) -> _Model | None:
         if text == "self" or cls.startswith(("transformers.", "diffusers.", "torch.")):
             return None
         return _Model(text, statement)
-    dotted = view.qualified(call.func) or ""
     weights = argument(call, None, "weights") or argument(call, None, "pretrained")
-    if isinstance(weights, ast.Constant) and not weights.value:
-        weights = None
+    if weights is None or (isinstance(weights, ast.Constant) and not weights.value):
+        return None
+    dotted = view.qualified(call.func) or ""
     built = dotted.startswith("torchvision.models.") and name[:1].islower() and not name.startswith("get_")
-    if not (built or dotted == "timm.create_model") or weights is None:
+    if not (built or dotted == "timm.create_model"):
         return None
     if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
         target = statement.targets[0]

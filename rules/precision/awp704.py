@@ -41,6 +41,7 @@ class CastInLoop(Rule):
     words = (b"autocast", b".weight", b".bias")
     nodes = (ast.With, ast.Call)
     calls = frozenset(_CASTS)
+    doubted = True
 
     summary = "weights are cast again at every step"
     what = """

@@ -43,6 +43,7 @@ class Float64OnDevice(Rule):
     event = Event.LAUNCHES
     words = (b"float64", b".double(", b"torch.double", b"from_numpy", b"as_tensor", b"torch.tensor(")
     nodes = (ast.Call,)
+    doubted = True
 
     summary = "float64 arithmetic on the device"
     what = """
@@ -141,10 +142,11 @@ def _wide(call: ast.Call, view: FunctionView) -> _Wide | None:
         dtype = argument(call, None, "dtype") or next((a for a in call.args if view.qualified(a) in _WIDE), None)
         if dtype is not None and view.qualified(dtype) in _WIDE and _on_device(view.value(call)):
             return _Wide("computes in float64", dtype)
-    dotted = view.qualified(call.func) or ""
-    if dotted.startswith("torch.") and not dotted.startswith("torch.Tensor."):
-        dtype = argument(call, None, "dtype")
-        if dtype is not None and view.qualified(dtype) in _WIDE and _on_device(view.value(call)):
+    dtype = argument(call, None, "dtype")
+    if dtype is not None and view.qualified(dtype) in _WIDE:
+        dotted = view.qualified(call.func) or ""
+        free = dotted.startswith("torch.") and not dotted.startswith("torch.Tensor.")
+        if free and _on_device(view.value(call)):
             return _Wide("makes a float64 tensor on the device", dtype)
     if name in ("to", "cuda", "tensor", "as_tensor"):
         return _from_numpy(call, view)

@@ -46,7 +46,12 @@ def no_gradients(file: FileView) -> bool:
     """Whether the file switches gradients off for all it does, or trains."""
     return says(
         file, OFF_EVERYWHERE, "grad_enabled", "requires_grad_(", ".requires_grad", "disable_torch_init", ").__enter__"
-    ) or says(file, TRAINS, ".backward(", "optim.", "optimizer.", ".grad(", "Trainer(", "GradScaler")
+    ) or trains(file)
+
+
+def trains(file: FileView) -> bool:
+    """Whether the file trains something."""
+    return says(file, TRAINS, ".backward(", "optim.", "optimizer.", ".grad(", "Trainer(", "GradScaler")
 
 
 def callers_off(view: FunctionView, frequency: Frequency, file: FileView) -> bool | None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from awp_lint.detector.finding import Confidence, Effect, Event, Fix, Import, MarkKind, RootCause, Safety
-from awp_lint.detector.semantics.library import lookup
+from awp_lint.detector.semantics.library import last_names, lookup
 from awp_lint.detector.semantics.values import Certainty
 from awp_lint.detector.semantics.view import FileView, FunctionView, Level
 from awp_lint.rules.base import Candidate, Rule
@@ -85,6 +85,10 @@ class LoadPerRequest(Rule):
         def classify(text: str) -> list:
             return classifier(text)
         """
+
+    @classmethod
+    def asked_about(cls) -> frozenset[str]:
+        return last_names("loads") | {name.rpartition(".")[2] for name in _LOADERS}
 
     def candidates(self, node: ast.AST, view: FunctionView, file: FileView) -> Iterator[Candidate]:
         assert isinstance(node, ast.Call)

@@ -44,6 +44,8 @@ class DeviceRead(Rule):
     words = (b".item", b".tolist", b".cpu", b".numpy", b'"cpu"', b"'cpu'", b"int(", b"float(")
     nodes = (ast.Call,)
     calls = READ_NAMES
+    repeated = True
+    doubted = True
 
     summary = "a device tensor is read by the host on a hot path"
     what = """

@@ -28,6 +28,8 @@ from awp_lint.rules.sync.reads import read_frequency
 if TYPE_CHECKING:
     from awp_lint.rules.nodemap import Definition
 
+_ASKERS = frozenset({"isinstance", "hasattr", "callable"})  # what they answer never is a tensor
+
 
 class DeviceTruth(Rule):
     """A device tensor where Python wants a truth value."""
@@ -40,6 +42,8 @@ class DeviceTruth(Rule):
     words = (b"if ", b"while ", b"bool(", b" and ", b" or ", b"not ")
     nodes = (ast.If, ast.While, ast.IfExp, ast.comprehension, ast.UnaryOp, ast.BoolOp, ast.Call)
     calls = frozenset({"bool"})
+    repeated = True
+    doubted = True
 
     summary = "Python asks for the truth of a device tensor on a hot path"
     what = """
@@ -185,6 +189,10 @@ def _inside_test(node: ast.AST, view: FunctionView) -> bool:
 
 def _truth_value(tested: ast.expr, view: FunctionView) -> Value | None:
     """The device tensor whose truth is asked for, None where there is none."""
+    if isinstance(tested, ast.Compare) and isinstance(tested.ops[0], ast.Is | ast.IsNot):
+        return None
+    if isinstance(tested, ast.Call) and isinstance(tested.func, ast.Name) and tested.func.id in _ASKERS:
+        return None
     if isinstance(tested, ast.Compare) and isinstance(tested.ops[0], ast.In | ast.NotIn):
         container = view.value(tested.comparators[0])
         if maybe_device(container):

@@ -46,6 +46,7 @@ class DeviceIteration(Rule):
     words = (b"any(", b"all(", b"max(", b"min(", b"sorted(", b"groupby(", b"Counter(", b"set(")
     nodes = (ast.Call,)
     calls = _BUILTINS | _BY_KEY
+    doubted = True
     over = ("AWP102", "AWP101")
 
     summary = "Python builtins compare the elements of a device tensor one by one"

@@ -38,6 +38,8 @@ class DeviceScalarBound(Rule):
     words = (b":", b"range(", b"arange(")
     nodes = (ast.Slice, ast.Call)
     calls = SIZED_METHODS | {"range", *(name.rpartition(".")[2] for name in SIZED)}
+    repeated = True
+    doubted = True
 
     summary = "a device scalar is used as a slice bound, a size or a range"
     what = """

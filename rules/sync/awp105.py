@@ -54,6 +54,8 @@ class DataDependentShape(Rule):
     words = (b"[", b"nonzero", b"argwhere", b"masked_select", b"unique", b"repeat_interleave", b"where")
     nodes = (ast.Subscript, ast.Call)
     calls = frozenset(_ADVICE)
+    repeated = True
+    doubted = True
 
     summary = "an operation waits for the device because its result's size depends on the data"
     what = """
@@ -183,10 +185,11 @@ _Found = tuple[Value, ast.expr, str, _MaskAssignment | None]
 
 
 def _mask_index(node: ast.Subscript, view: FunctionView) -> _Found | None:
-    base = view.value(node.value)
-    if base.kind not in (Kind.TENSOR, Kind.UNKNOWN) or base.device is Device.HOST:
+    parts = [part for part in _index_parts(node.slice) if not isinstance(part, ast.Slice | ast.Constant)]
+    base = view.value(node.value) if parts else None
+    if base is None or base.kind not in (Kind.TENSOR, Kind.UNKNOWN) or base.device is Device.HOST:
         return None
-    mask = next((part for part in _index_parts(node.slice) if _is_mask(view.value(part))), None)
+    mask = next((part for part in parts if _is_mask(view.value(part))), None)
     if mask is None:
         return None
     value = view.value(mask)

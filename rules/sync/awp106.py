@@ -40,6 +40,8 @@ class ExplicitSynchronize(Rule):
     words = (b"synchronize",)
     nodes = (ast.Call,)
     calls = frozenset({"synchronize"})
+    repeated = True
+    doubted = True
 
     summary = "the host waits for the device with synchronize() on a hot path"
     what = """

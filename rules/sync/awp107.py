@@ -39,6 +39,8 @@ class DevicePrint(Rule):
     words = (b"print(", b".debug(", b".info(", b".warning", b".warn(", b".error(", b".log(", b".critical(")
     nodes = (ast.Call,)
     calls = _LEVELS | {"print", "format"}
+    repeated = True
+    doubted = True
     over = ("AWP101",)
 
     summary = "a device tensor is printed, logged or formatted on a hot path"

@@ -46,6 +46,8 @@ class InvariantRead(Rule):
     words = (b".item", b".tolist", b".cpu", b".numpy", b"int(", b"float(")
     nodes = (ast.Call,)
     calls = READ_NAMES
+    repeated = True
+    doubted = True
     over = ("AWP101",)
 
     summary = "a device value that does not change in the loop is read in every pass"

@@ -39,6 +39,8 @@ class StopCheck(Rule):
     event = Event.WAIT
     words = (b"eos", b"finished", b"stop", b"done", b"end")
     nodes = (ast.For, ast.While)
+    repeated = True
+    doubted = True
     over = ("AWP101", "AWP102")
 
     summary = "a decode loop asks the device for every token whether to stop"

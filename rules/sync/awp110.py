@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from awp_lint.detector.finding import Confidence, Event, MarkKind, RootCause
-from awp_lint.detector.semantics.library import lookup
+from awp_lint.detector.semantics.library import last_names, lookup
 from awp_lint.detector.semantics.values import Device
 from awp_lint.detector.semantics.view import FileView, FunctionView, LoopKind
 from awp_lint.rules.base import Candidate, Rule
@@ -71,6 +71,8 @@ class HiddenSyncCall(Rule):
         b"pad_packed", b"lstsq", b"Categorical", b"Normal", b"Bernoulli", b"Gumbel", b"scheduler",
     )  # fmt: skip
     nodes = (ast.Call, ast.For)
+    repeated = True
+    doubted = True
 
     summary = "a library call waits for the device inside"
     what = """
@@ -133,13 +135,17 @@ class HiddenSyncCall(Rule):
                 return hidden_states
         """
 
+    @classmethod
+    def asked_about(cls) -> frozenset[str]:
+        return last_names("wait")
+
     def candidates(self, node: ast.AST, view: FunctionView, file: FileView) -> Iterator[Candidate]:
         if isinstance(node, ast.For):
             yield from _search(node, view, file)
             return
         assert isinstance(node, ast.Call)
         name = callee(node)
-        if not name or name in _OTHERS:
+        if name in _OTHERS:
             return
         dotted = view.qualified(node.func)
         if dotted is None or not dotted.startswith(("torch.", "torchvision.")):

@@ -49,6 +49,8 @@ class CpuSampling(Rule):
     words = (b".cpu", b".numpy", b".tolist", b'"cpu"', b"'cpu'")
     nodes = (ast.Call,)
     calls = READ_NAMES
+    repeated = True
+    doubted = True
     over = ("AWP101", "AWP604")
 
     summary = "logits are copied to the host to sample or take the top k there"

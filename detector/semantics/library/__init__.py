@@ -1,5 +1,5 @@
 """Facts about the libraries that inference code calls, as data tables."""
 
-from awp_lint.detector.semantics.library.facts import Fact, Result, lookup
+from awp_lint.detector.semantics.library.facts import Fact, Result, last_names, lookup
 
-__all__ = ["Fact", "Result", "lookup"]
+__all__ = ["Fact", "Result", "last_names", "lookup"]

@@ -227,6 +227,13 @@ def table() -> dict[str, tuple[Fact, ...]]:
     return found
 
 
+@functools.cache
+def last_names(effect: str) -> frozenset[str]:
+    """The last names of all functions and methods that have an effect."""
+    found = (fact for facts in table().values() for fact in facts)
+    return frozenset(fact.name.rpartition(".")[2] for fact in found if effect in fact.effects)
+
+
 def lookup(dotted: str, target: Target | None = None) -> Fact | None:
     """What is known of a library function or method, for the target's versions; None when nothing is."""
     facts = table().get(dotted)
