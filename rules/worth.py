@@ -25,6 +25,8 @@ _SINGLE = re.compile(r"AWP(10[124567]|30[16]|60[1-5]|610)")
 #: Walks over a model's parts, which a loop over them would be, too: slower than a kernel. By themselves or in a helper.
 _WALKS = re.compile(r"\b(named_)?(modules|parameters|buffers|children)\(")
 _TOLD_WALKS = re.compile(r" walks through all modules of ")
+#: What is as large as positions × dimensions, or positions × positions.
+_TABLES = re.compile(r"cosines|\btri[lu]\(")
 #: What happens a few times a request, and who runs it.
 _FEW = frozenset((Level.REQUEST, Level.ITEM, Level.LOOP))
 #: Moves and casts of whole models are no small matter, and what a begin index saves is told once for all steps.
@@ -39,6 +41,8 @@ _ASIDE = re.compile(
     r"(^|/)(eplb|visuali[sz]\w*|plotting|interpretab\w*|diagnos\w*|kv_transfer|kv_connector\w*)(/|\.py$)"
     r"|(^|[/_])(visuali[sz](er|ation)s?|plots?|interpretability)\.py$"
 )
+#: What transformers makes its models of: the generated ``modeling_…py`` beside it runs, and is judged.
+_GENERATOR = re.compile(r"(^|/)models/\w+/modular_\w+\.py$")
 #: Sizes and masks of multi-modal inputs that vLLM's field configurations keep on the host, in all models.
 _KEPT_ON_HOST = re.compile(r"(\w+_)?(grid_thws?|grid_hws?|is_embed|spatial_crop|num_pooled_patches)")
 #: A model's own: ``image_sizes=MultiModalFieldConfig.batched("image", keep_on_cpu=True)``.
@@ -61,6 +65,8 @@ def counts_anywhere(rule: str) -> bool:
 
 def _negligible(rule: str, candidate: Candidate, view: FunctionView, file: FileView) -> bool:
     path = candidate.frequency.path
+    if _GENERATOR.search(view.path):
+        return True
     if rule != _FLUSHES and beside_service(view, candidate.node, candidate.frequency):
         return True
     if candidate.frequency.known and path and not _walks(rule, candidate):
@@ -68,7 +74,9 @@ def _negligible(rule: str, candidate: Candidate, view: FunctionView, file: FileV
             return True
         if _SINGLE.fullmatch(rule) and _beside_generation(candidate.frequency, view):
             return True
-        if rule in ("AWP301", "AWP306") and _beside_a_step(rule, path):
+        if rule == "AWP301" and _beside_a_step(path):
+            return True
+        if rule == "AWP306" and _small_beside_a_layer(candidate):
             return True
         if rule in ("AWP302", "AWP303") and path == (Level.REQUEST,) and candidate.frequency.chain:
             return True  # calls lead there: it stands before or after all layers
@@ -165,11 +173,18 @@ def _once_an_item(path: tuple[Level, ...], node: ast.AST, view: FunctionView) ->
     return all(batches) if loops else view.frequency(view.node).path == path
 
 
-def _beside_a_step(rule: str, path: tuple[Level, ...]) -> bool:
+def _small_beside_a_layer(candidate: Candidate) -> bool:
+    """Whether something small is made anew in a layer that calls show to run on a whole input, not on one token."""
+    path = candidate.frequency.path
+    if _WITHIN_STEPS.isdisjoint(path):
+        return True
+    stepped = Level.TOKEN in path or Level.STEP in path
+    return bool(candidate.frequency.chain) and not stepped and not _TABLES.search(candidate.message)
+
+
+def _beside_a_step(path: tuple[Level, ...]) -> bool:
     """Whether one small kernel lies beside all that a step of a model does."""
-    if not _WITHIN_STEPS.isdisjoint(path):
-        return False
-    return rule == "AWP306" or not (Level.TOKEN in path or Level.LOOP in path)
+    return _WITHIN_STEPS.isdisjoint(path) and not (Level.TOKEN in path or Level.LOOP in path)
 
 
 def _in_a_layer(path: tuple[Level, ...]) -> bool:

@@ -42,6 +42,9 @@ class ProjectView(Outside, Protocol):
         """The branches of the file's function that not every call makes run, with how often it is entered by those
         that do; None where no call does."""
 
+    def defaults(self, field: str) -> tuple[str, ...]:
+        """The texts of a field's defaults in the configuration classes that the file imports or defines."""
+
     def reached(self, qualname: str, line: int, call: tuple[int, int]) -> tuple[str, ...]:
         """Dotted names of the project's functions that the call at (line, UTF-8 column) in that function may run."""
 
@@ -146,6 +149,9 @@ class Asking:
         named = (f for f in self._facts_of(place.path).functions if f.qualname == place.function)
         return next(itertools.islice(named, place.which, None))
 
+    def defaults(self, field: str) -> tuple[str, ...]:
+        return self._ask(("defaults", field))  # type: ignore[no-any-return]
+
     def reached(self, qualname: str, line: int, call: tuple[int, int]) -> tuple[str, ...]:
         number = self._numbers.get((qualname, line))
         if number is None:
@@ -170,7 +176,7 @@ def from_project(project: Any, path: str, answers: Answers | None = None) -> Cal
             return known[question]
         except KeyError:
             name, *arguments = question
-            if name in ("entry", "parts", "reached"):
+            if name in ("entry", "parts", "reached", "defaults"):
                 arguments = [path, *arguments]
             answer = known[question] = getattr(project, name)(*arguments)
             return answer

@@ -49,8 +49,9 @@ class CallGraph:
                 self._call(gid, number, call)
             self._properties(gid)
         self.real = [*range(len(index.functions)), *[-1] * (len(self.edges) - len(index.functions))]
+        self.switches = Switches(index)
         self.gates = Gates(
-            index.functions, index.function_file, self.edges, self._unresolved, Switches(index).off, self._is_model
+            index.functions, index.function_file, self.edges, self._unresolved, self.switches.off, self._is_model
         )
         self.gates.build()
         for part in self.gates.nodes:

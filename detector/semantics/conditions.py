@@ -5,7 +5,7 @@ call passes is told by a short code: ``None``, ``True``, ``False``, ``const`` (a
 None), the empty string (unknown), ``=x`` (the caller's own parameter ``x`` as it came) or ``~x`` (the same, but where
 it is not None it may have been replaced), or ``$self.config.x``, a switch of the caller's (see :mod:`.switches`).
 
-States are told of switches, too; of both also ``=='c'`` and ``!='c'``.
+States are told of switches, too; of both also comparisons with constants: ``=='c'``, ``>=0``.
 """
 
 from __future__ import annotations
@@ -18,6 +18,10 @@ from awp_lint.detector.semantics.switches import switch
 State = tuple[str, str]  # (parameter, state)
 
 _DISPLAYS = (ast.List, ast.Tuple, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.JoinedStr, ast.Lambda)
+_COMPARED: dict[type[ast.cmpop], tuple[str, str]] = {
+    ast.Eq: ("==", "!="), ast.NotEq: ("!=", "=="), ast.Lt: ("<", ">="), ast.GtE: (">=", "<"),
+    ast.Gt: (">", "<="), ast.LtE: ("<=", ">"),
+}  # fmt: skip
 _CONSTANTS = {None: "None", True: "True", False: "False"}
 _RULED_OUT = {
     "given": frozenset(("None",)),
@@ -62,9 +66,10 @@ def _compared(test: ast.Compare, taken: bool) -> tuple[State, ...]:
         if kind is ast.Is or kind is ast.IsNot:
             return ((name, "none" if (kind is ast.Is) is taken else "given"),)
         return ()
-    if type(right.value) is not str or (kind is not ast.Eq and kind is not ast.NotEq):
+    words = _COMPARED.get(kind)
+    if words is None or type(right.value) not in (str, int, float):
         return ()
-    return ((name, f"{'==' if (kind is ast.Eq) is taken else '!='}{right.value!r}"),)
+    return ((name, f"{words[not taken]}{right.value!r}"),)
 
 
 def code_of(node: ast.expr) -> str:

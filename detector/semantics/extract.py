@@ -31,7 +31,7 @@ from awp_lint.detector.semantics.masking import source_lines
 from awp_lint.detector.semantics.switches import default_of
 from awp_lint.detector.semantics.view import LoopKind, Region
 
-_SKIPPED = Region.TRAINING | Region.TEST | Region.ERROR | Region.EXPORT
+_SKIPPED = Region.TRAINING | Region.TEST | Region.ERROR | Region.EXPORT | Region.FALLBACK
 _UNIT_KINDS = (LoopKind.STEPS, LoopKind.TOKENS, LoopKind.REQUESTS)
 _COMMENT = re.compile(r"#\s*awp:\s*(hot|setup|set-up)\b")
 
@@ -387,6 +387,7 @@ class _Extractor(Calling):
             taken |= GUARD_FIRST
         before = dict(f.env) if node.orelse else None
         around = f.when
+        without = self.where(node.test, False, node.orelse, f)  # before the other side binds names anew
         f.when = self.where(node.test, True, node.body, f)
         self.block(node.body, f, self.of_one_turn(node.test, loops), taken)
         f.when = around
@@ -396,7 +397,7 @@ class _Extractor(Calling):
             other = guard | self.guard_of(node.test, False, node.orelse)
             if regions.first_step(node.test, False):
                 other |= GUARD_FIRST
-            f.when = self.where(node.test, False, node.orelse, f)
+            f.when = without
             self.block(node.orelse, f, loops, other)
             f.when = around
             self.merge(f, after)

@@ -7,6 +7,7 @@ function keeps the path that runs most often; the chain of calls that gave it ex
 from __future__ import annotations
 
 import fnmatch
+import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import NamedTuple
@@ -22,6 +23,8 @@ from awp_lint.detector.semantics.facts import (
     GUARD_REFERENCE,
     GUARD_SKIP,
     GUARD_START,
+    SELF,
+    SUPER,
     FunctionFact,
 )
 from awp_lint.detector.semantics.index import Index
@@ -32,6 +35,8 @@ from awp_lint.detector.semantics.view import Frequency, Level, LoopKind, Region
 _MODEL_LIBRARIES = frozenset(
     ("torch", "transformers", "diffusers", "vllm", "sglang", "onnxruntime", "tensorrt", "sentence_transformers", "timm")
 )
+#: Methods by which a model's own ``generate`` runs the whole model for each token.
+_RUNS = re.compile(r"generate|forward|__call__|_?\w*(sample|search|decod)\w*")
 _NOT_HEATING = Region.TEST | Region.TIMED | Region.TRAINING
 
 
@@ -67,6 +72,7 @@ class Frequencies:
         self._cached = [entries.is_cached(f) for f in self.index.functions]
         self._first = [entries.is_first(f) for f in self.index.functions]
         self._halved = self._served_by_halves()
+        self._aside = self._called_aside()
         self._by_user(entry_points)
         self._propagate(self._contracts())
         self._propagate(self._conventions(uncalled_only=True))
@@ -118,9 +124,24 @@ class Frequencies:
                 cls = self.index.classes[self.index.first_class[self.index.function_file[gid]] + function.cls]
                 decorators = tuple(d.rpartition(".")[2] for d in cls.decorators if isinstance(d, str))
             entry = entries.contract(function, self._class_names(gid), decorators)
+            if entry is not None and function.qualname.endswith(".forward") and self._generates_by_parts(gid):
+                entry = Entry((Level.REQUEST,), Certainty.ASSUMED)
             if entry is not None:
                 found += self._enter(gid, entry)
         return found
+
+    def _generates_by_parts(self, gid: int) -> bool:
+        """Whether a class has a ``generate`` of its own that leaves the tokens to its parts: ``self.decoder.generate``,
+        and never runs the whole model."""
+        cls = self.index.class_of(gid)
+        own = None if cls is None else self.index.own_method(cls, "generate")
+        if own is None:
+            return False
+        refs = [call.callee for call in self.index.functions[own].calls]
+        methods = [(ref[1], str(ref[2])) for ref in refs if isinstance(ref, tuple) and ref[0] == "."]
+        whole = SELF in refs or any(base in (SELF, SUPER) and _RUNS.match(name) for base, name in methods)
+        parts = any(base not in (SELF, SUPER) and name == "generate" for base, name in methods)
+        return parts and not whole
 
     def _conventions(self, uncalled_only: bool) -> list[int]:
         """Functions that are not reached and of which convention says something: all, or those that nothing calls."""
@@ -133,6 +154,8 @@ class Frequencies:
         found = []
         for gid, function in enumerate(self.index.functions):
             if self._blocked[gid] or gid in called or gid in self._halved or not self._unserved(gid):
+                continue
+            if gid in self._aside:
                 continue
             file = self.index.function_file[gid]
             module = function.cls >= 0 and self.graph.is_module(self.index.first_class[file] + function.cls)
@@ -170,6 +193,26 @@ class Frequencies:
                     assert forward is not None
                     found.add(forward)
         return found
+
+    def _called_aside(self) -> set[int]:
+        """Functions that are called, and only where training, errors or export run."""
+        count = len(self.index.functions)
+        live: set[int] = set()
+        aside: set[int] = set()
+        for node, edges in enumerate(self.graph.edges):
+            for edge in edges:
+                if node >= count and self.graph.real[node] < 0:
+                    continue  # dispatch: as its own callers are
+                (aside if edge.guard & GUARD_SKIP else live).add(edge.target)
+        for node in range(count, len(self.graph.edges)):
+            if self.graph.real[node] >= 0:
+                continue
+            for edge in self.graph.edges[node]:
+                if node in live or node not in aside:
+                    live.add(edge.target)
+                else:
+                    aside.add(edge.target)
+        return {gid for gid in aside - live if gid < count}
 
     def _unserved(self, gid: int) -> bool:
         """Whether nothing says more of a function than that a script runs it, outside of loops over its work."""

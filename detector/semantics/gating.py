@@ -20,9 +20,10 @@ from awp_lint.detector.semantics.facts import GUARD_REFERENCE, CallFact, Functio
 
 _MANY = 16  # functions that one dynamic call may reach: more of them say nothing of each
 #: States of parameters of a model's ``forward`` that callers from outside do not bring about.
-_UNUSUAL = frozenset(
-    (("attention_mask", "none"), ("input_ids", "none"), ("inputs_embeds", "given"), ("labels", "given"))
-)
+_UNUSUAL = frozenset((
+    ("attention_mask", "none"), ("input_ids", "none"), ("inputs_embeds", "given"), ("labels", "given"),
+    ("encoder_attention_mask", "given"), ("encoder_hidden_states", "given"),
+))  # fmt: skip
 _NEVER = Edge(-1, -1, (), 0, False)  # stands for the calls that rule a part out where none is written down
 
 Part = tuple[int, str, str]  # function, parameter, state
@@ -103,7 +104,7 @@ class Gates:
             node = self.nodes[part] = len(self._edges)
             self._edges.append([])
             self.of_function.setdefault(part[0], []).append(node)
-            if "." in part[1] or (part[1:] in _UNUSUAL and self._model(part[0])):
+            if "." in part[1] or self._unusual(part):
                 self.shut.add(node)
         if self.nodes:
             self._hang_over()
@@ -137,7 +138,7 @@ class Gates:
             if name not in function.parameters:
                 continue
             position = function.parameters.index(name) - _bound(function)
-            unusual = (name, state) in _UNUSUAL and self._model(gid)
+            unusual = self._unusual(part)
             if not unusual and self._unresolved.may_pass(self._files[gid], function, name, position):
                 continue
             default = dict(function.defaults).get(name, "")
@@ -155,6 +156,13 @@ class Gates:
             if dead is not None:
                 found[part].append((-1, dead, None))
         return found
+
+    def _unusual(self, part: Part) -> bool:
+        """Whether nobody outside calls a function so: a model's forward without what it needs, a private parameter."""
+        gid, name, state = part
+        if name[:1] == "_":
+            return state in ("given", "true")
+        return (name, state) in _UNUSUAL and self._model(gid)
 
     def _calls_of(self, gid: int) -> Iterable[tuple[int, Edge]]:
         count = len(self._functions)

@@ -84,6 +84,10 @@ class Linked:
         files = self._callers.get(gid, ()) if gid is not None else ()
         return frozenset(self.index.files[number].module for number in files)
 
+    def defaults(self, path: str, field: str) -> tuple[str, ...]:
+        """The texts of what the configuration classes give a field that a file imports or defines."""
+        return self.graph.switches.defaults(self._numbers[path], field)
+
     # values --------------------------------------------------------------------------------------------------------
 
     def returns(self, function: str) -> Value | None:

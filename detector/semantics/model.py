@@ -67,6 +67,10 @@ class FileModel:
         """What the code will run on."""
         return self.settings.target
 
+    def defaults(self, field: str) -> tuple[str, ...]:
+        """The texts of a field's defaults in the configuration classes that the file imports or defines."""
+        return self.project.defaults(field)
+
     @cached_property
     def wrapped(self) -> frozenset[str]:
         """Classes of the file that a call hands to what puts other implementations beside their own."""

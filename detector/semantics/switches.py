@@ -44,6 +44,7 @@ def default_of(node: ast.expr | None) -> str:
     return repr(node.value) if type(node) is ast.Constant else ""
 
 
+_COMPARISON = re.compile(r"([=!<>]=|[<>])(.*)", re.DOTALL)
 _FALSE = frozenset(("None", "False", "0", "0.0", "''"))
 
 
@@ -51,11 +52,23 @@ def switched_off(state: str, default: str) -> bool:
     """Whether a branch that needs a setting in this state does not run where it has its default."""
     if not default:
         return False
-    if state[:2] in ("==", "!="):
-        return (state[2:] == default) is (state[:2] == "!=")
+    if state[:1] in "=!<>":
+        return not _holds(state, default)
     if state in ("true", "false"):
         return (default in _FALSE) is (state == "true")
     return (default == "None") is (state == "given")
+
+
+def _holds(comparison: str, default: str) -> bool:
+    """Whether ``>=0`` and the like may hold of a default."""
+    operator, wanted = _COMPARISON.findall(comparison)[0]
+    if operator in ("==", "!="):
+        return (wanted == default) is (operator == "==")
+    try:
+        left, right = float(default), float(wanted)
+    except ValueError:
+        return True
+    return {"<": left < right, "<=": left <= right, ">": left > right, ">=": left >= right}[operator]
 
 
 class Switches:
@@ -78,6 +91,10 @@ class Switches:
             return False
         defaults = self._defaults(self._index.function_file[gid]).get(known)
         return defaults is not None and all(switched_off(state, default) for default in defaults)
+
+    def defaults(self, file: int, field: str) -> tuple[str, ...]:
+        """The texts of a field's defaults in the configuration classes that a file imports or defines."""
+        return tuple(self._defaults(file).get(field, ()))
 
     def _field(self, cls: int, attribute: str) -> str | None:
         """The field of the configuration that an attribute of an object was made from."""

@@ -195,6 +195,9 @@ class FileView(Protocol):
 
     def functions(self) -> Iterator[FunctionView]: ...
 
+    def defaults(self, field: str) -> tuple[str, ...]:
+        """The texts of a field's defaults in the configuration classes that the file imports or defines."""
+
     @property
     def memo(self) -> dict[Any, Any]:
         """Room for what rules work out of the file, by who worked it out."""

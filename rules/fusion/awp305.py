@@ -71,7 +71,8 @@ class FullLogits(Rule):
     fine = """
         - Scoring and training, which need the logits of all positions.
         - A `forward` with `logits_to_keep` or the like, or one that selects positions first.
-        - Decode steps of one position: nothing to save.
+        - Decode steps of one position: nothing to save. A model that drafts for another is given one position always,
+          and the head of a small vocabulary (codes of sounds) costs little beside the prompt: low confidence.
         """
     safety = """
         Unsafe: the product of one row may pick another kernel and round differently. The rewrite slices the head's
@@ -135,6 +136,8 @@ class FullLogits(Rule):
             message = f"`{head}` runs on every position of `{hidden}` {often(frequency)}, generation uses the last one"
             action = f"take a `logits_to_keep` argument and slice `{hidden}` by it"
         level = sureness(view, node, frequency)
+        if not found.last and _costs_little(view, file):
+            level = Confidence.LOW
         yield Candidate(
             node=node,
             message=message.replace(" ,", ","),
@@ -157,6 +160,18 @@ class FullLogits(Rule):
             edits=(Edit(end, end, "[:, -1:]"),),
             effects=(Effect.NUMERICS,),
         )
+
+
+_SMALL = 16_384  # entries of a vocabulary
+_DRAFTS = re.compile(r"Assistant|Draft|Speculat")
+
+
+def _costs_little(view: FunctionView, file: FileView) -> bool:
+    """Whether a model's vocabulary is small by its configuration, or it only drafts."""
+    if view.class_name is not None and _DRAFTS.search(view.class_name):
+        return True
+    sizes = file.defaults("vocab_size")
+    return bool(sizes) and all(size.isdigit() and int(size) < _SMALL for size in sizes)
 
 
 def _is_head(func: ast.expr, view: FunctionView) -> bool:

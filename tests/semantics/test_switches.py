@@ -248,3 +248,82 @@ def test_classes_that_a_call_puts_implementations_beside() -> None:
     file = view_of_source(textwrap.dedent(code))
     found = {view.qualname: bool(view.regions(view.node) & Region.FALLBACK) for view in file.functions()}
     assert found["Experts.forward"] and not found["Others.forward"]
+
+
+@pytest.mark.parametrize(("state", "default", "off"), [("<0", "3", True), (">=0", "-1", True), (">=0", "None", False)])
+def test_comparisons_with_numbers(state: str, default: str, off: bool) -> None:
+    assert switched_off(state, default) is off
+
+
+PARTS = """
+    import torch
+    from transformers import GenerationMixin, PreTrainedModel
+
+    class Codec(PreTrainedModel, GenerationMixin):
+        def forward(self, input_ids):
+            return self.encode(input_ids)
+
+        def encode(self, input_ids):
+            return input_ids
+
+        def generate(self, input_ids):
+            states = self.encode(input_ids)
+            return {last}
+"""
+
+
+@pytest.mark.parametrize(
+    ("last", "per_token"), [("self.decoder.generate(states)", False), ("super().generate(states)", True)]
+)
+def test_a_model_whose_parts_generate_does_not_run_for_each_token(last: str, per_token: bool) -> None:
+    file = view_of_source(textwrap.dedent(PARTS.format(last=last)), path="toy.py")
+    forward = next(view for view in file.functions() if view.qualname == "Codec.forward")
+    assert (Level.TOKEN in forward.frequency(forward.node).path) is per_token
+
+
+def test_what_only_training_calls_is_entered_by_no_convention() -> None:
+    code = """
+        import torch
+        from torch import nn
+
+        class Head(nn.Module):
+            def forward(self, x):
+                return x
+
+        class Model(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.head = Head()
+
+            def forward(self, x):
+                if self.training:
+                    return self.head(x)
+                return x
+        """
+    views = {view.qualname: view for view in view_of_source(textwrap.dedent(code)).functions()}
+    assert views["Model.forward"].frequency(views["Model.forward"].node).known
+    assert not views["Head.forward"].frequency(views["Head.forward"].node).known
+
+
+def test_private_parameters_stay_as_they_are() -> None:
+    code = """
+        class Attention:
+            def forward(self, x, _offload=False, offload=False):
+                if _offload:
+                    self.move(x)
+                if offload:
+                    self.shift(x)
+                return x
+
+            def move(self, x):
+                return x
+
+            def shift(self, x):
+                return x
+        """
+    file = view_of_source(
+        "import torch\n" + textwrap.dedent(code).replace("class Attention:", "class Attention(torch.nn.Module):")
+    )
+    views = {view.qualname: view for view in file.functions()}
+    assert not views["Attention.move"].frequency(views["Attention.move"].node).known
+    assert views["Attention.shift"].frequency(views["Attention.shift"].node).known
