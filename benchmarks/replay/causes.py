@@ -47,6 +47,9 @@ EXPECTED = {
 }
 
 
+KEPT: list[object] = []
+
+
 # the programs ------------------------------------------------------------------------------------------------------
 
 
@@ -127,6 +130,7 @@ def program(name: str, device: str) -> Callable[[], object]:
             return x
 
         step = forward if small else _as_graph(forward)
+        KEPT.extend((*weights, vector))  # a graph reads them and does not keep them
 
     elif name == "convolution":
         layer = (
