@@ -165,7 +165,8 @@ def _scored(
     figures = [f"{value:.3f}" for value in (unit, predicted, *ends, gain, low, high, host)]
     row = [f"{program}.{name}", evidence.verdict.value, *figures, "yes" if hit else "no"]
     return {
-        "told": saving is not None, "program": program, "name": name, "verdict": evidence.verdict.value, "reason": evidence.reason, "unit_ms": unit,
+        "told": saving is not None, "program": program, "name": name, "verdict": evidence.verdict.value,
+        "reason": evidence.reason, "unit_ms": unit,
         "predicted_ms": predicted, "replayed": saving is not None and saving.assumption.startswith("replay"),
         "range_ms": ends, "measured_ms": gain, "interval_ms": (low, high), "host_ms": host, "hit": hit, "row": row,
     }  # fmt: skip
@@ -187,7 +188,8 @@ def _summary(asked: list[dict[str, Any]]) -> str:
     half = np.median([50 * (r["interval_ms"][1] - r["interval_ms"][0]) / r["unit_ms"] for r in results])
     predicted, measured = (_ranks([r[key] for r in results]) for key in ("predicted_ms", "measured_ms"))
     return (
-        f"a saving was printed for {len(results)} of {len(asked)} statements\nprinted ranges: {inside} of {len(results)} hold the measured gain, {meet} meet its interval; median width "
+        f"a saving was printed for {len(results)} of {len(asked)} statements\n"
+        f"printed ranges: {inside} of {len(results)} hold the measured gain, {meet} meet its interval; median width "
         f"{width:.2f} % of the step; measured intervals: half {half:.2f} %; rank correlation "
         f"{np.corrcoef(predicted, measured)[0, 1]:.2f}\n"
         f"{hits} of {len(results)} hits; mean error {error('predicted_ms'):.3f} ms, of the null predictors: "
