@@ -237,8 +237,8 @@ def test_region(test: ast.expr, taken: bool) -> Region:
         return Region.COMPILED if taken else Region.NONE
     if _SELDOM.fullmatch(lowered) or _OTHER_MACHINE.fullmatch(lowered) or _asks_in_vain(test):
         return Region.FALLBACK if taken else Region.NONE
-    if _KERNEL.fullmatch(lowered) and not taken:
-        return Region.FALLBACK
+    if (_KERNEL.fullmatch(lowered) or lowered == "use_cache") and not taken:
+        return Region.FALLBACK  # generation keeps a cache
     return Region.NONE
 
 

@@ -18,10 +18,12 @@ from awp_lint.rules.common import (
     frequency_reason,
     judge,
     lower,
+    names_in,
     own_text,
     served_frequency,
     short,
 )
+from awp_lint.rules.fusion.context import whole_class
 
 if TYPE_CHECKING:
     from awp_lint.rules.nodemap import Definition
@@ -67,8 +69,8 @@ class ManualAttention(Rule):
         """
     fine = """
         - The weights themselves are used: something more is computed of them, or they are stored (low confidence).
-        - Keys that the function itself pools to a handful, and the one wide head over the pixels of a convolution
-          network: low confidence.
+        - Queries or keys that are a handful (pooled, landmarks, global tokens), and the one wide head over the pixels
+          of a convolution network: low confidence.
         - Softcaps, sinks, head masks and the like, which the fused call does not know (`flex_attention` may).
         - The eager branch of a switch between implementations, reference code: low confidence only.
         """
@@ -122,7 +124,8 @@ class ManualAttention(Rule):
         if view.value(attention.scores).on_device:
             confidence = judge(frequency, view.value(attention.scores))
         aside = view.regions(node) & Region.FALLBACK or _has_fused_twin(view, file)
-        if aside or attention.weights_needed or _of_pooled_keys(view) or _capped(attention) or _of_pixels(node, view):
+        aside = aside or attention.weights_needed or _capped(attention) or _of_pixels(view, file)
+        if aside or _of_pooled_keys(view) or _of_few(attention):
             confidence = lower(confidence, Confidence.LOW)
         if _told(attention, view):
             return
@@ -173,26 +176,28 @@ def _split(node: ast.Call, view: FunctionView, file: FileView) -> Iterator[Candi
 
 
 def _capped(attention: Attention) -> bool:
-    """Whether scores are bounded by ``tanh`` before the softmax, which the fused call cannot do."""
+    """Whether scores are bounded before the softmax, which the fused call cannot do."""
     calls = (step.node for step in attention.before if step.what is What.OTHER)
-    return any(isinstance(call, ast.Call) and callee(call) in ("tanh", "tanh_") for call in calls)
+    return any(isinstance(call, ast.Call) and callee(call).rstrip("_") in ("tanh", "clamp", "clip") for call in calls)
 
 
-_PIXEL_CLASS = re.compile(r"(Attn|Attention)_?Block")
+#: Queries or keys that are a handful beside the others.
+_FEW = re.compile(r"(^|_)(global|landmarks?|pooled)(_|$)")
 
 
-def _of_pixels(node: ast.AST, view: FunctionView) -> bool:
+def _of_few(attention: Attention) -> bool:
+    """Whether queries or keys are by their names a handful: no score matrix worth a word."""
+    return any(_FEW.search(name) for side in (attention.query, attention.key) for name in names_in(side))
+
+
+def _of_pixels(view: FunctionView, file: FileView) -> bool:
     """Whether it is the attention of a convolution network: one head as wide as the channels, for which no fused kernel
     is made, beside convolutions that take the time."""
-    if view.class_name is None or not _PIXEL_CLASS.search(view.class_name.rpartition(".")[2]):
+    if "head" in own_text(view, file).lower():
         return False
-    sizes = {"height", "width"}, {"h", "w"}
-    return any(
-        isinstance(product, ast.BinOp)
-        and isinstance(product.op, ast.Mult)
-        and {getattr(product.left, "id", ""), getattr(product.right, "id", "")} in sizes
-        for product in view.nodes(ast.BinOp)
-    )
+    cls = whole_class(view, file)
+    parts = () if cls is None else (node.func for node in ast.walk(cls) if isinstance(node, ast.Call))
+    return any(getattr(func, "attr", getattr(func, "id", "")) in ("Conv1d", "Conv2d", "Conv3d") for func in parts)
 
 
 def _told(attention: Attention, view: FunctionView) -> bool:

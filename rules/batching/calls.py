@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 
 from awp_lint.detector.semantics.values import Kind
 from awp_lint.detector.semantics.view import FunctionView, LoopKind
-from awp_lint.rules.common import loop_body, names_in, target_names
+from awp_lint.rules.common import callee, loop_body, names_in, target_names
 
 #: Methods that run a model over what could be a batch.
 MODEL_METHODS = frozenset({
@@ -29,6 +29,10 @@ _CACHE = re.compile(r"(^|_)(cache|caches|past_key_values?|past|mems|memory|state
 _PIECES = re.compile(r"(^|_)(tiles?|tiled|tiling|chunks?|chunked|slic(ed|ing))(_|$)")
 _STEPS = re.compile(r"(^|_)(timesteps?|sigmas|progress_bar|denois\w*)(_|$)")
 _BATCHED = re.compile(r"(^|_)(batch(es)?|loader|dataloader|chunks?|buckets?|groups?|micro_?batches)(_|$)")
+
+
+#: Wrappers that pass on what they are given, with a progress bar or a number.
+_SHOWN = frozenset(("tqdm", "track", "progress_bar", "enumerate", "iter"))
 
 
 def model_call(call: ast.Call, view: FunctionView) -> str | None:
@@ -82,10 +86,11 @@ def _inputs(loop: ast.For | ast.AsyncFor | ast.comprehension, view: FunctionView
 
 def over_batches(loop: ast.For | ast.AsyncFor | ast.comprehension) -> bool:
     """Whether the loop goes over batches already: loaders, chunks, or a range with a step."""
-    if isinstance(loop.iter, ast.Call) and len(loop.iter.args) == 3:
-        name = getattr(loop.iter.func, "id", getattr(loop.iter.func, "attr", ""))
-        if name in ("range", "trange"):
-            return True
+    counted = loop.iter
+    while isinstance(counted, ast.Call) and callee(counted) in _SHOWN and counted.args:
+        counted = counted.args[0]
+    if isinstance(counted, ast.Call) and len(counted.args) == 3 and callee(counted) in ("range", "trange"):
+        return True
     words = [*target_names(loop.target)]
     for node in ast.walk(loop.iter):
         if isinstance(node, ast.Name):

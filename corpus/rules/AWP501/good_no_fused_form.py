@@ -28,3 +28,17 @@ class AttnBlock(nn.Module):
         weights = torch.softmax(torch.bmm(q, k) * channels**-0.5, dim=2)
         v = self.v(hidden_states).reshape(batch, channels, height * width)
         return torch.bmm(v, weights.permute(0, 2, 1)).reshape(batch, channels, height, width)
+
+
+class Landmarks(nn.Module):
+    def forward(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+        k_landmarks = k.unflatten(-2, (8, -1)).mean(-2)
+        v_landmarks = v.unflatten(-2, (8, -1)).mean(-2)
+        probs = torch.softmax(torch.matmul(q, k_landmarks.transpose(-1, -2)), dim=-1)
+        return torch.matmul(probs, v_landmarks)
+
+
+class Clamped(nn.Module):
+    def forward(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+        scores = torch.clamp(torch.bmm(q, k.transpose(1, 2)), min=-50000, max=50000)
+        return torch.bmm(scores.softmax(dim=-1), v)
