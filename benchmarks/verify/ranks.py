@@ -56,7 +56,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "ranks.py"
             path.write_text(PROGRAM)
-            words = ["-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port", "0", str(path)]
+            words = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(path)]
             began = time.monotonic()
             _, found = proven([finding(path, "PATCH", old, new)], [Loop(path)], words, args.budget, 300.0)
             (verdict,) = found.values()

@@ -45,6 +45,8 @@ class MarkTable:
     # the same of the marks-only windows.
     traced: dict[Stretches, Bools]
     hosted: dict[Stretches, Bools]
+    # [mark, 2]: executions, and units, from the first unit of a marks-only window that has one to the last, without it.
+    periods: Floats
 
 
 @dataclass(slots=True)
@@ -144,6 +146,7 @@ def process_costs(process: ProcessSession, kind: str, load: Loader) -> Costs:
         astray,
         {stretches: np.concatenate(found) for stretches, found in traced.items() if found},
         {stretches: np.concatenate(found) for stretches, found in hosted.items() if found},
+        np.sum([_periods(calls) for _, calls in host_parts], axis=0) if host_parts else np.zeros((count, 2)),
     )
     if sum(came) >= 2:  # a slice without the late marks would say that they save nothing
         slices = [one for one, whole_plan in zip(slices, came, strict=True) if whole_plan]
@@ -176,6 +179,19 @@ def _executions(
     records: MarkRecords, counting: frozenset[int], spans: units.Spans, window: Window, thread: int
 ) -> Executions:
     return executions(with_units(records, counting, spans, thread), window.start_ns, window.end_ns, counting)
+
+
+def _periods(calls: Floats) -> Floats:
+    """Of ``calls[mark, unit]`` of one window: executions and units between the first and the last that it saw.
+
+    What comes every so many units has its exact rate there; over a whole window it depends on where that begins.
+    """
+    found = np.zeros((calls.shape[0], 2))
+    for mark in np.flatnonzero(calls.any(axis=1)).tolist():
+        units_with = np.flatnonzero(calls[mark])
+        first, last = int(units_with[0]), int(units_with[-1])
+        found[mark] = calls[mark, first:last].sum(), last - first
+    return found
 
 
 def _recorded(spans: units.Spans, stretches: Sequence[tuple[int, int]]) -> Bools:

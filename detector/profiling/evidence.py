@@ -147,6 +147,7 @@ def pool(found: Sequence[tuple[ProcessSession, Costs, int]], unit: str) -> Measu
         mark=number,
         calls_ms=joined([c.singles.host_ms[i] for _, c, i in running if i in c.singles.host_ms]),
     )
+    _rated(measured, running)
     astray = sum(int(c.table.astray[i]) for _, c, i in running)
     within = float(measured.figures["calls"].sum() + measured.host_calls.sum())
     if not alone or (measured.figures["calls"].any() and astray <= ASTRAY * (astray + within)):
@@ -162,6 +163,23 @@ def pool(found: Sequence[tuple[ProcessSession, Costs, int]], unit: str) -> Measu
         unit_source="marks",
         busy_ms=None,
     )
+
+
+def _rated(measured: Measured, running: Sequence[tuple[ProcessSession, Costs, int]]) -> None:
+    """Set what does not run in every unit to its rate in the marks-only windows.
+
+    Slices are short, and some wait for such a statement: what they hold of it is no sample of how often it runs.
+    """
+    calls = measured.figures["calls"]
+    if not calls.any() or calls.all() or not measured.host_calls.any():
+        return
+    if any(p.recorded(i) is not None for p, _, i in running):
+        return
+    executions, units = np.sum([c.table.periods[i] for _, c, i in running], axis=0)
+    rate = executions / units if units else float(measured.host_calls.mean())
+    measured.figures = {name: series * (rate / calls.mean()) for name, series in measured.figures.items()}
+    scale = rate / measured.host_calls.mean()
+    measured.host_ms, measured.host_calls = measured.host_ms * scale, measured.host_calls * scale
 
 
 def _kept(row: Floats, by_stretches: Mapping[Stretches, Bools], stretches: Stretches | None) -> Floats:

@@ -89,6 +89,7 @@ def _priced(finding: Finding, measured: Measured, on_host: bool) -> Evidence:
         refusal = measured.whatif.refusal(measured.mark, measured.call_ms)
         if refusal is None:
             saving = measured.whatif.saving(measured.mark, finding.mark.expects, finding.root_cause)
+            saving = saving.times(_share(measured))
             return _replayed(finding, measured, saving, bound, threshold, what)
     if bound.low_ms >= threshold:
         if on_host:
@@ -125,12 +126,22 @@ def joint_saving(
     assert first.whatif is not None
     wanted = [(here.mark, f.mark.expects, f.root_cause) for f, here, _ in group if f.mark is not None]
     gains = first.whatif.joint(wanted)
-    marginal = [gain - before for gain, before in zip(gains, [0.0, *gains[:-1]], strict=True)]
+    shares = [_share(here) for _, here, _ in group]
+    marginal = [s * (gain - before) for s, gain, before in zip(shares, gains, [0.0, *gains[:-1]], strict=True)]
     return {
-        "ms": gains[-1],
-        "pct": 100 * gains[-1] / float(first.unit_ms.mean()),
+        "ms": sum(marginal),
+        "pct": 100 * sum(marginal) / float(first.unit_ms.mean()),
         "steps": [{"id": f.id, "marginal_ms": ms} for (f, _, _), ms in zip(group, marginal, strict=True)],
     }
+
+
+def _share(measured: Measured) -> float:
+    """How often a statement runs, of how often it does in the slices: these are no sample of what runs now and then."""
+    assert measured.whatif is not None
+    often = measured.whatif.rate(measured.mark)
+    if measured.figures["calls"].all() or not often:
+        return 1.0
+    return measured.calls_per_unit / often
 
 
 def _host_bound(measured: Measured) -> bool:

@@ -88,6 +88,13 @@ class WhatIf:
 
         return replay.saving(self.model, edits)
 
+    def rate(self, mark: int) -> float:
+        """Executions a unit in the replayed slices."""
+        opened = sum(
+            opens and one.executed.mark[row] == mark for one in self.slices for _, row, opens in one.program.edges
+        )
+        return float(opened) / sum(one.program.units for one in self.slices)
+
     def joint(self, wanted: Sequence[tuple[int, Event, RootCause]]) -> list[float]:
         """What a unit gains, ms, without the first mark, the first two, and so on: savings do not add up."""
         assert self.model is not None

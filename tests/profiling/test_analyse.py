@@ -112,6 +112,29 @@ def test_a_loop_that_runs_ahead_of_its_device_is_not_priced(tmp_path: Path) -> N
     assert judged(outcome, "f22").verdict is Verdict.UNATTRIBUTABLE
 
 
+def test_what_runs_now_and_then_has_the_rate_of_the_marks_only_windows(tmp_path: Path) -> None:
+    """Once in twelve steps, from the fifth on; the slice waited for it and holds it in one step of four."""
+    rare = finding(21, "AWP201", Event.LAUNCHES, "/app/x.py")
+    builder, trace = SessionBuilder([rare]), TraceBuilder()
+    for window, kind in enumerate((WindowKind.BASELINE, WindowKind.MARKS, WindowKind.TRACE, WindowKind.BASELINE)):
+        begin, steps = window * 2_000_000.0, 4 if kind is WindowKind.TRACE else 60
+        ticks = [begin + step * UNIT for step in range(steps + 1)]
+        for number, tick in enumerate(ticks[:-1]):
+            there = number == 1 if kind is WindowKind.TRACE else number % 12 == 5
+            if kind in (WindowKind.MARKS, WindowKind.TRACE) and there:
+                builder.ran("f21", tick + 1900, tick + 4900)
+            if kind is WindowKind.TRACE:
+                trace.launch(tick + 1000, 20, tick + 1100, 500)
+                for launch in range(6 if there else 0):
+                    trace.launch(tick + 2000 + 100 * launch, 20, tick + 2100 + 100 * launch, 50)
+        path = trace.write(tmp_path / "slice.json") if kind is WindowKind.TRACE else None
+        builder.window(kind, begin, begin + steps * UNIT + 500, ticks, path)
+    found = judged(analyse(builder.session(), [rare]), "f21")
+    assert found.calls_per_unit == pytest.approx(1 / 12)
+    assert found.launches == pytest.approx(0.5)
+    assert found.host_ms == pytest.approx(3.0 / 12)
+
+
 def test_never_reached_and_other_copy(tmp_path: Path) -> None:
     cold = finding(30, "AWP101", Event.WAIT, "/app/x.py")
     copied = finding(31, "AWP101", Event.WAIT, "/app/x.py")
