@@ -12,6 +12,7 @@ import re
 from dataclasses import replace
 
 from awp_lint.detector.finding import Confidence
+from awp_lint.detector.semantics.regions import is_template
 from awp_lint.detector.semantics.view import FileView, Frequency, FunctionView, Level
 from awp_lint.rules.base import Candidate
 from awp_lint.rules.batching.calls import over_batches
@@ -41,8 +42,6 @@ _ASIDE = re.compile(
     r"(^|/)(eplb|visuali[sz]\w*|plotting|interpretab\w*|diagnos\w*|kv_transfer|kv_connector\w*)(/|\.py$)"
     r"|(^|[/_])(visuali[sz](er|ation)s?|plots?|interpretability)\.py$"
 )
-#: What transformers makes its models of: the generated ``modeling_…py`` beside it runs, and is judged.
-_GENERATOR = re.compile(r"(^|/)models/\w+/modular_\w+\.py$")
 #: Sizes and masks of multi-modal inputs that vLLM's field configurations keep on the host, in all models.
 _KEPT_ON_HOST = re.compile(r"(\w+_)?(grid_thws?|grid_hws?|is_embed|spatial_crop|num_pooled_patches)")
 #: A model's own: ``image_sizes=MultiModalFieldConfig.batched("image", keep_on_cpu=True)``.
@@ -65,7 +64,7 @@ def counts_anywhere(rule: str) -> bool:
 
 def _negligible(rule: str, candidate: Candidate, view: FunctionView, file: FileView) -> bool:
     path = candidate.frequency.path
-    if _GENERATOR.search(view.path):
+    if is_template(view.path):
         return True
     if rule != _FLUSHES and beside_service(view, candidate.node, candidate.frequency):
         return True

@@ -28,7 +28,7 @@ from awp_lint.detector.semantics.facts import (
     FunctionFact,
 )
 from awp_lint.detector.semantics.index import Index
-from awp_lint.detector.semantics.regions import beside_training, file_regions
+from awp_lint.detector.semantics.regions import beside_training, file_regions, is_template
 from awp_lint.detector.semantics.values import Certainty
 from awp_lint.detector.semantics.view import Frequency, Level, LoopKind, Region
 
@@ -65,6 +65,7 @@ class Frequencies:
         self.origin: dict[int, tuple[str, str]] = {}
         self._fixed: set[int] = set()
         self._regions = [file_regions(file.path) for file in self.index.files]
+        self._templates = [is_template(file.path) for file in self.index.files]
         self._uses_torch = [_uses_torch(self.index, number) for number in range(len(self.index.files))]
         self._blocked = [self._does_not_heat(gid) for gid in range(len(self.index.functions))]
         self._cold = [entries.is_cold(f) for f in self.index.functions]
@@ -83,6 +84,8 @@ class Frequencies:
 
     def _does_not_heat(self, gid: int) -> bool:
         function = self.index.functions[gid]
+        if self._templates[self.index.function_file[gid]]:
+            return True
         found = Region(function.regions)
         found |= beside_training(self._regions[self.index.function_file[gid]], found)
         outer = function.outer

@@ -80,6 +80,15 @@ def file_regions(path: str) -> Region:
     return found
 
 
+#: What transformers makes its models of: the generated ``modeling_….py`` beside it runs.
+_TEMPLATE = re.compile(r"(^|/)models/\w+/modular_\w+\.py$")
+
+
+def is_template(path: str) -> bool:
+    """Whether nobody imports a file, since another is generated from it."""
+    return _TEMPLATE.search(path.replace("\\", "/")) is not None
+
+
 def definition_regions(definition: Definition, qualified: Callable[[ast.expr], str | None]) -> Region:
     """Regions that hold for the whole definition: decorators, its name, what it does."""
     node = definition.node

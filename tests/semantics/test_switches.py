@@ -327,3 +327,17 @@ def test_private_parameters_stay_as_they_are() -> None:
     views = {view.qualname: view for view in file.functions()}
     assert not views["Attention.move"].frequency(views["Attention.move"].node).known
     assert views["Attention.shift"].frequency(views["Attention.shift"].node).known
+
+
+def test_what_models_are_generated_from_runs_nowhere() -> None:
+    code = """
+        import torch
+
+        class Attention(torch.nn.Module):
+            def forward(self, hidden_states: torch.Tensor) -> torch.Tensor:
+                return hidden_states * hidden_states.max().item()
+        """
+    for path, runs in (("lib/models/toy/modular_toy.py", False), ("lib/models/toy/modeling_toy.py", True)):
+        file = view_of_source(textwrap.dedent(code), path=path)
+        found = [f for f in run_rules(file, all_rules()).findings if f.confidence.value != "low"]
+        assert bool(found) is runs
