@@ -37,8 +37,9 @@ def each(
 ) -> Iterator[tuple[int, R]]:
     """Pairs (index, result) of every item, as they come. ``prepare(*state)`` runs first in each process.
 
-    Items of one ``group`` go to the same process where that leaves the work even: they ask for the same things. On
-    Linux workers are forked, so that ``state`` is shared and not copied.
+    Items of one ``group`` go to the same process where that leaves the work even: they ask for the same things. This
+    process works, too: it takes what no other has begun, from the end. On Linux the others are forked, so that
+    ``state`` is shared and not copied.
     """
     jobs = min(jobs_or_cores(jobs), max(1, len(items) // _ALONE))
     if jobs <= 1:
@@ -57,10 +58,22 @@ def each(
         initializer = _prepare_spawned
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # of forking beside the progress bar's thread
-        with ProcessPoolExecutor(jobs, context, initializer, arguments) as pool:
-            futures = [pool.submit(_run, [(index, items[index]) for index in chunk]) for chunk in chunks]
-            for future in as_completed(futures):
-                yield from future.result()
+        with ProcessPoolExecutor(jobs - 1, context, initializer, arguments) as pool:
+            waiting = [(pool.submit(_run, [(index, items[index]) for index in chunk]), chunk) for chunk in chunks]
+            try:
+                prepare(*state)
+                while waiting and waiting[-1][0].cancel():
+                    for index in waiting.pop()[1]:
+                        yield index, function(items[index])
+                    ready = {future for future, _ in waiting if future.done()}
+                    waiting = [pair for pair in waiting if pair[0] not in ready]
+                    for future in ready:
+                        yield from future.result()
+                for future in as_completed([future for future, _ in waiting]):
+                    yield from future.result()
+            except BaseException:
+                pool.shutdown(cancel_futures=True)
+                raise
 
 
 _forked: dict[str, object] = {}

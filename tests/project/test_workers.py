@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 
 import pytest
@@ -44,6 +45,24 @@ def test_results_come_with_their_index() -> None:
     items = list(range(40))
     found = each(_square, items, 2, _nothing, (), lambda item: item, lambda item: str(item % 3))
     assert sorted(found) == [(n, n * n) for n in items]
+
+
+def test_no_more_processes_than_asked_for() -> None:
+    found = dict(each(_process, list(range(60)), 3, _nothing, (), lambda item: 1, str))
+    assert len(found) == 60 and len(set(found.values())) <= 3
+
+
+def test_a_fault_ends_the_work() -> None:
+    with pytest.raises(ZeroDivisionError):
+        list(each(_broken, list(range(60)), 2, _nothing, (), lambda item: 1, str))
+
+
+def _process(number: int) -> int:
+    return os.getpid()
+
+
+def _broken(number: int) -> float:
+    return 1 / (number - 31)
 
 
 def _square(number: int) -> int:
