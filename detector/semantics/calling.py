@@ -61,8 +61,10 @@ class Calling(Binding):
         kind = type(arg)
         if kind is ast.Name:
             name: str = arg.id  # type: ignore[attr-defined]
-            if name not in f.parameters or name in f.stored:
+            if name not in f.parameters:
                 return ""
+            if name in f.stored:
+                return "const" if name in f.filled else ""
             return f"~{name}" if name in f.replaced else f"={name}"
         if kind is ast.Starred:
             return "*"

@@ -12,9 +12,9 @@ class FunctionDraft:
     """A function under construction. ``env`` says what its local names refer to at the moment."""
 
     __slots__ = (
-        "annotations", "awp", "binding", "body", "branches", "calls", "cls", "decorators", "defaults", "env", "guarded",
-        "header", "index", "kind", "line", "loop_end", "loops", "outer", "parameters", "properties", "qualname",
-        "region", "replaced", "returns", "routes", "scope", "stored", "unsure", "when", "writes",
+        "annotations", "awp", "binding", "body", "branches", "calls", "cls", "decorators", "defaults", "env", "filled",
+        "guarded", "header", "index", "kind", "line", "loop_end", "loops", "outer", "parameters", "properties",
+        "qualname", "region", "replaced", "returns", "routes", "scope", "stored", "unsure", "when", "writes",
     )  # fmt: skip
 
     def __init__(self, index: int, qualname: str, outer: FunctionDraft | None, cls: int) -> None:
@@ -46,6 +46,7 @@ class FunctionDraft:
         self.loop_end = 0  # last line of the outermost loop that the walk is in
         self.stored: dict[str, int] = {}  # parameter → first line that binds it anew
         self.replaced: dict[str, int] = {}  # the same, but what only replaces a value that is not None
+        self.filled: set[str] = set()  # parameters that are bound anew only where they are None
         self.guarded: list[tuple[int, tuple[int, ...]]] = []  # calls by their numbers, with the branches they stand in
         self.unsure: list[tuple[int, int]] = []  # calls in loops by their numbers, with the last line of those loops
 
@@ -61,6 +62,10 @@ class FunctionDraft:
         """Note that a statement binds a parameter anew."""
         if name not in self.parameters:
             return
+        if name not in self.stored and any(b[:2] == (name, "none") for b in self.holding()):
+            self.filled.add(name)
+        else:
+            self.filled.discard(name)
         kept = any(b.parameter == name and b.state in ("given", "true") for b in self.holding())
         (self.replaced if kept else self.stored).setdefault(name, line)
 

@@ -341,3 +341,37 @@ def test_what_models_are_generated_from_runs_nowhere() -> None:
         file = view_of_source(textwrap.dedent(code), path=path)
         found = [f for f in run_rules(file, all_rules()).findings if f.confidence.value != "low"]
         assert bool(found) is runs
+
+
+@pytest.mark.parametrize(
+    ("before", "runs"),
+    [
+        ("if mask is None: mask = torch.ones(3)", False),
+        ("mask = other", True),
+        ("if mask is None: mask = torch.ones(3)\n        mask = other", True),
+    ],
+)
+def test_what_is_made_where_it_is_missing_is_given(before: str, runs: bool) -> None:
+    code = f"""
+import torch
+
+class Layer(torch.nn.Module):
+    def forward(self, x, mask=None):
+        if mask is None:
+            self.fill(x)
+        return x
+
+    def fill(self, x):
+        return x
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = Layer()
+
+    def forward(self, x, other, mask=None):
+        {before}
+        return self.layer(x, mask=mask)
+"""
+    views = {view.qualname: view for view in view_of_source(code).functions()}
+    assert views["Layer.fill"].frequency(views["Layer.fill"].node).known is runs
