@@ -107,7 +107,7 @@ def beside_service(view: FunctionView, node: ast.AST, frequency: Frequency) -> b
 _HOST_FILES = re.compile(
     r"(^|/)((image|video)_processing|processing|feature_extraction|tokenization)_\w+\.py$"
     r"|(^|/)multimodal/(processing/|inputs\.py$|hasher\.py$|parse\.py$)|(^|/)transformers_utils/processors/"
-    r"|(^|/)vllm/v1/core/"
+    r"|(^|/)vllm/v1/core/|(^|/)data/(augment(ations?)?|base|build|loaders?|dataset|transforms?)\.py$"
 )
 _HOST_NAME = re.compile(r"(^|_)(cpu|np|numpy|host)_\w|_(cpu|np|numpy|host)$")
 _VENDORED = re.compile(r"(^|/)(third_party|_?vendor(ed)?|extern(al)?s?)/")
@@ -136,9 +136,17 @@ def prepares_on_host(view: FunctionView) -> bool:
     """Processors and tokenizers by file or class: what model code takes for a device tensor is on the host there."""
     if _HOST_FILES.search(view.path) or _HOST_CLASSES.search(view.qualname):
         return True
+    if _gives_bytes(view.node):
+        return True
     if view.qualname.endswith((".preprocess", ".postprocess")):  # transformers moves a pipeline's results to the host
         return any(base.rpartition(".")[2] == "Pipeline" for base in view.class_bases)
     return view.qualname.endswith(("_cpu", "_np", "_numpy", "_host"))
+
+
+def _gives_bytes(node: ast.AST) -> bool:
+    """Whether a function is declared to give the bytes of something: its data has to be on the host for that."""
+    returns = getattr(node, "returns", None)
+    return isinstance(returns, ast.Name) and returns.id in ("bytes", "bytearray", "memoryview")
 
 
 def host_named(node: ast.AST) -> bool:

@@ -85,13 +85,21 @@ def _negligible(rule: str, candidate: Candidate, view: FunctionView, file: FileV
         return True
     if rule in _MOVES and _stays_moved(candidate.node, view):
         return True
-    if called_fallback(candidate.node, view, file):
+    if called_fallback(candidate.node, view, file) or _in_a_spare(candidate.frequency, view):
         return True
     return rule[3] in "16" and (
         _ASIDE.search(view.path) is not None
         or called_host(behind(candidate.node, view), view, file)
         or _has_host_twin(candidate.node, view, file)
         or ("vllm/" in view.path and _kept_on_host(candidate.node, view, file))
+    )
+
+
+def _in_a_spare(frequency: Frequency, view: FunctionView) -> bool:
+    """Whether it is, or is called by, the plain form of an operator that has kernels: ``forward_native`` of vLLM is
+    compiled with the model around it, or runs where there is no kernel."""
+    return "vllm/" in view.path and any(
+        name.endswith(".forward_native") for name in (view.qualname, *(f.function for f in frequency.chain))
     )
 
 

@@ -53,8 +53,6 @@ _TRAIN_PATH = re.compile(
     r"|(^|/)(trainer_[^/]*|train_[^/]*|[^/]*_trainer)\.py$"
 )
 
-#: Of vLLM's operators with kernels of their own: compiled with the model around, or run where there is no kernel.
-_COMPILED_OR_SPARE = frozenset(("forward_native",))
 _DEVICES = frozenset(("cuda", "cpu", "mps", "npu", "xpu", "hpu", "xla", "meta", "tpu", "musa", "mlu"))
 _CLOCKS = re.compile(r"perf_counter(_ns)?|monotonic(_ns)?|time|time_ns|process_time|elapsed_time|record|default_timer")
 _DEBUG_WORDS = re.compile(
@@ -99,8 +97,6 @@ def definition_regions(definition: Definition, qualified: Callable[[ast.expr], s
         found |= name_region(node.name)
         found |= body_region(node.body, qualified)
         found |= _trains(definition)
-        if node.name in _COMPILED_OR_SPARE:
-            found |= Region.FALLBACK
     if definition.cls is not None:
         for decorator in definition.cls.decorator_list:
             found |= opened_by(decorator, qualified)

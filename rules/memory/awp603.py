@@ -154,6 +154,8 @@ def _host_source(call: ast.Call, view: FunctionView) -> ast.expr | None:
     moved = move(call, view)
     if moved is not None:
         source = moved.made
+        if moved.device is not None and view.value(moved.device).device is Device.HOST:
+            return None
         value = view.value(source)
         if not value.is_tensor or value.device is not Device.HOST:
             return None

@@ -94,7 +94,7 @@ class MovePerCall(Rule):
         receiver = node.func.value
         value = view.value(receiver)
         if value.kind is Kind.MODULE:
-            yield from _module(node, receiver, view)
+            yield from _module(node, receiver, view, file)
         elif value.is_tensor and value.device is Device.HOST and _kept(receiver):
             yield from _table(node, receiver, view)
 
@@ -109,7 +109,7 @@ class MovePerCall(Rule):
         return kept_there(node, node.func.value, moved, definition)
 
 
-def _module(node: ast.Call, receiver: ast.expr, view: FunctionView) -> Iterator[Candidate]:
+def _module(node: ast.Call, receiver: ast.expr, view: FunctionView, file: FileView) -> Iterator[Candidate]:
     assert isinstance(node.func, ast.Attribute)
     if node.func.attr not in _CASTS and move(node, view) is None:
         return
@@ -120,7 +120,7 @@ def _module(node: ast.Call, receiver: ast.expr, view: FunctionView) -> Iterator[
         return
     name = short(receiver, 40)
     confidence = sureness(view, node, frequency)
-    if view.value(receiver).certainty is Certainty.UNKNOWN or _finds_nothing_to_do(node, receiver, view):
+    if view.value(receiver).certainty is Certainty.UNKNOWN or _finds_nothing_to_do(node, receiver, view, file):
         confidence = Confidence.LOW
     yield Candidate(
         node=node,
@@ -132,16 +132,19 @@ def _module(node: ast.Call, receiver: ast.expr, view: FunctionView) -> Iterator[
     )
 
 
-def _finds_nothing_to_do(node: ast.Call, receiver: ast.expr, view: FunctionView) -> bool:
+def _finds_nothing_to_do(node: ast.Call, receiver: ast.expr, view: FunctionView, file: FileView) -> bool:
     """Whether all calls but the first leave the model as it is: a cast that nobody takes back, a move that a test of
     the place guards."""
     assert isinstance(node.func, ast.Attribute)
     for parent in ancestors(view, node):
         if isinstance(parent, ast.If) and ".device" in ast.unparse(parent.test):
             return True
-    if node.func.attr not in _CASTS:
-        return False
     name = ast.unparse(receiver)
+    if node.func.attr not in _CASTS:
+        # a part of an object stays where it is moved, unless something in the file moves it away
+        return name.startswith("self.") and not re.search(
+            rf"\b{re.escape(name)}\.(cpu\(|to\([\"']?(cpu|meta))", file.text
+        )
     return not any(
         isinstance(call, ast.Call)
         and call is not node

@@ -261,3 +261,53 @@ def test_rows_of_a_batch_beside_a_step() -> None:
     """
     assert levels(code.format(name="Attention"), "AWP203") == {"medium"}
     assert levels(code.format(name="UNet2D"), "AWP203") <= {"low"}
+
+
+def test_a_part_that_stays_where_it_was_moved() -> None:
+    code = """
+        import torch
+
+        class Server:
+            def __init__(self) -> None:
+                self.model = torch.nn.Linear(8, 8)
+
+            def predict(self, hidden_states: torch.Tensor) -> torch.Tensor:
+                self.model.to("cuda")
+                return self.model(hidden_states)
+
+            def rest(self) -> None:
+                {rest}
+    """
+    assert levels(code.format(rest='self.model.to("cpu")'), "AWP606") == {"medium"}
+    assert levels(code.format(rest="pass"), "AWP606") <= {"low"}
+
+
+def test_the_plain_form_of_an_operator_with_kernels() -> None:
+    code = """
+        import torch
+
+        class Rotary(torch.nn.Module):
+            def forward(self, hidden_states: torch.Tensor) -> torch.Tensor:
+                return self.forward_native(hidden_states)
+
+            def forward_native(self, hidden_states: torch.Tensor) -> torch.Tensor:
+                return hidden_states * hidden_states.max().item()
+    """
+
+    def there(path: str) -> set[str]:
+        return {level for rule, level in found(code, path) if rule == "AWP101"}
+
+    assert there("lib/layers/rotary.py") == {"medium"}
+    assert there("vllm/layers/rotary.py") <= {"low"}
+
+
+def test_bytes_are_made_on_the_host() -> None:
+    code = """
+        import torch
+
+        class Attention(torch.nn.Module):
+            def forward(self, hidden_states: torch.Tensor) -> {given}:
+                return hidden_states.cpu().numpy().data
+    """
+    assert levels(code.format(given="torch.Tensor"), "AWP101") == {"medium"}
+    assert levels(code.format(given="memoryview"), "AWP101") <= {"low"}

@@ -82,6 +82,8 @@ def _classes(m: Machine, node: ast.expr) -> list[Value]:
 
 def _another(value: Value) -> bool:
     """Whether the code itself shows that a value is of another class: the branch is there for traced or other calls."""
+    if value.kind is Kind.SEQUENCE:
+        return value.certainty is not Certainty.UNKNOWN
     return value.kind in (Kind.SCALAR, Kind.STRING) and value.certainty is Certainty.PROVEN
 
 
