@@ -30,6 +30,7 @@ from awp_lint.detector.semantics.loops import LEVELS
 from awp_lint.detector.semantics.masking import lines_with, source_lines, without_bodies
 from awp_lint.detector.semantics.model import FileModel
 from awp_lint.detector.semantics.names import FileNames
+from awp_lint.detector.semantics.regions import is_template
 from awp_lint.detector.semantics.summaries import FileValues, summarise_file
 from awp_lint.detector.semantics.view import Level, LoopKind
 
@@ -153,7 +154,10 @@ def facts_of(task: tuple[ReadFile, bool]) -> Made:
         if facts.nodes > MAX_NODES:
             failure = Failure(f"more than {MAX_NODES:,} expressions, as generated code has: skipped")
             return Made(Brief(failure), None)
-        values = summarise_file(tree, FileNames(facts, file.module, file.is_package), target=_settings[0].target)
+        if is_template(file.found.path):
+            values = FileValues.empty(file.module)
+        else:
+            values = summarise_file(tree, FileNames(facts, file.module, file.is_package), target=_settings[0].target)
     except SourceError as error:
         return Made(Brief(Failure(str(error), error.line)), None)
     except (RecursionError, MemoryError):
@@ -277,6 +281,8 @@ def look_at(file: ReadFile, ask: Callable[[Question], Any], world: World) -> Out
     from awp_lint.rules.engine import Vocabulary, run_rules
 
     path = file.found.path
+    if is_template(path) and not file.found.named:  # what is generated from it is looked at
+        return Outcome((), (), (), (), world.world)
     facts = world.facts_of(path)
     project = Asking(path, facts, ask, world.facts_of, world.frames)
     units = () if file.found.real.endswith(".ipynb") else tuple(_units(file, facts, project))

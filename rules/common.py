@@ -134,13 +134,18 @@ def through_host(frame: Frame) -> bool:
 
 def prepares_on_host(view: FunctionView) -> bool:
     """Processors and tokenizers by file or class: what model code takes for a device tensor is on the host there."""
-    if _HOST_FILES.search(view.path) or _HOST_CLASSES.search(view.qualname):
+    if _named_for_host(view.path, view.qualname):
         return True
     if _gives_bytes(view.node):
         return True
     if view.qualname.endswith((".preprocess", ".postprocess")):  # transformers moves a pipeline's results to the host
         return any(base.rpartition(".")[2] == "Pipeline" for base in view.class_bases)
     return view.qualname.endswith(("_cpu", "_np", "_numpy", "_host"))
+
+
+@functools.lru_cache(maxsize=4096)
+def _named_for_host(path: str, qualname: str) -> bool:
+    return bool(_HOST_FILES.search(path) or _HOST_CLASSES.search(qualname))
 
 
 def _gives_bytes(node: ast.AST) -> bool:
@@ -170,11 +175,16 @@ def _through_constructor(view: FunctionView, frequency: Frequency) -> bool:
 
 def _serves_nobody(view: FunctionView) -> bool:
     """Training, export, a copy of somebody else's code, what runs now and then, or the text of an error message."""
-    if _VENDORED.search(view.path) or _EXPORTING.search(view.path) or _RARE.search(view.qualname.rpartition(".")[2]):
-        return True
     if isinstance(view.node, ast.Lambda) and isinstance(view.node.body, ast.JoinedStr):
         return True
-    return bool(_TRAINING_CLASSES.search(view.qualname))
+    return _named_for_nobody(view.path, view.qualname)
+
+
+@functools.lru_cache(maxsize=4096)
+def _named_for_nobody(path: str, qualname: str) -> bool:
+    if _VENDORED.search(path) or _EXPORTING.search(path) or _RARE.search(qualname.rpartition(".")[2]):
+        return True
+    return bool(_TRAINING_CLASSES.search(qualname))
 
 
 def per_item_only(frequency: Frequency) -> bool:

@@ -116,6 +116,8 @@ def body_region(body: list[ast.stmt], qualified: Callable[[ast.expr], str | None
 
 def handed_to_switches(text: str) -> frozenset[str]:
     """Names that a file hands to functions which put other implementations beside a class's own."""
+    if "use_experts_implementation(" not in text:  # found a hundred times faster than the pattern
+        return frozenset()
     return frozenset(name for given in _SWITCHING.findall(text) for name in re.findall(r"\b[A-Z]\w+", given))
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import enum
+import functools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -80,6 +81,21 @@ class Region(enum.Flag):
     EXPORT = enum.auto()  # tracing, scripting, ONNX export branches
     ERROR = enum.auto()  # ends in raise
     MAIN = enum.auto()  # below ``if __name__ == "__main__"``
+
+    # those of Flag make each result anew, at ten times the cost
+    def __or__(self, other: Region) -> Region:
+        return _region(self._value_ | other._value_)
+
+    def __and__(self, other: Region) -> Region:
+        return _region(self._value_ & other._value_)
+
+    def __bool__(self) -> bool:
+        return self._value_ != 0
+
+
+@functools.cache
+def _region(value: int) -> Region:
+    return Region(value)
 
 
 class LoopKind(enum.Enum):
