@@ -36,7 +36,7 @@ def held(test: ast.expr, taken: bool) -> tuple[State, ...]:
     kind = type(test)
     if kind is ast.Name:
         return ((test.id, "true" if taken else "false"),)  # type: ignore[attr-defined]
-    if kind is ast.Attribute:
+    if kind is ast.Attribute or (kind is ast.Call and getattr(test.func, "id", "") == "getattr"):  # type: ignore[attr-defined]
         name = switch(test)
         return () if name is None else ((name, "true" if taken else "false"),)
     if kind is ast.UnaryOp:

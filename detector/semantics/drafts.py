@@ -75,7 +75,7 @@ class FunctionDraft:
 
     def keeps(self, name: str) -> bool:
         """Whether a switch is that of the object or of the configuration that was passed."""
-        root, _, last = name.rpartition(".")
+        root, _, last = name.partition("|")[0].rpartition(".")
         if root == "config":
             return root in self.parameters and root not in self.stored
         return self.cls >= 0 and last not in self.writes

@@ -198,7 +198,7 @@ class Frequencies:
         return found
 
     def _called_aside(self) -> set[int]:
-        """Functions that are called, and only where training, errors or export run."""
+        """Functions that are called, and only where training, errors or export run, or what is off by default."""
         count = len(self.index.functions)
         live: set[int] = set()
         aside: set[int] = set()
@@ -206,7 +206,8 @@ class Frequencies:
             for edge in edges:
                 if node >= count and self.graph.real[node] < 0:
                     continue  # dispatch: as its own callers are
-                (aside if edge.guard & GUARD_SKIP else live).add(edge.target)
+                off = node in self.graph.gates.shut and not self.graph.gates.callers[node]
+                (aside if off or edge.guard & GUARD_SKIP else live).add(edge.target)
         for node in range(count, len(self.graph.edges)):
             if self.graph.real[node] >= 0:
                 continue

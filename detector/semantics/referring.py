@@ -138,6 +138,11 @@ class Referring:
             return self.one_of(node.args, f, depth + 1)
         if node.args and (name in _SAME_FUNCTIONS or (type(func) is ast.Attribute and chain(func) in _SAME_FUNCTIONS)):
             return self.ref(node.args[0], f, depth + 1)
+        if name == "getattr" and len(node.args) > 1 and type(node.args[1]) is ast.Constant:
+            base = self.ref(node.args[0], f, depth + 1)
+            asked = node.args[1].value
+            known = type(base) is not str and type(asked) is str
+            return self.intern((".", base, asked)) if known else UNKNOWN
         if name == "cast" and len(node.args) == 2:
             return self.annotation(node.args[0], f)
         if name == "type" and node.args:

@@ -23,17 +23,37 @@ _VARIES = re.compile(
 
 
 def switch(node: ast.expr) -> str | None:
-    """The name of the setting that an expression reads: ``self.x``, ``self.config.x``, ``config.x``."""
-    if type(node) is not ast.Attribute or _VARIES.fullmatch(node.attr):
+    """The name of the setting that an expression reads: ``self.x``, ``self.config.x``, ``config.x``, and the same asked
+    by ``getattr``, with what it gives where there is no such field: ``self.config.x|False``."""
+    kind = type(node)
+    if kind is ast.Attribute:
+        holder, name, default = node.value, node.attr, ""  # type: ignore[attr-defined]
+    elif kind is ast.Call:
+        asked = _asked(node)  # type: ignore[arg-type]
+        if asked is None:
+            return None
+        holder, name, default = asked
+    else:
         return None
-    holder = node.value
+    if _VARIES.fullmatch(name):
+        return None
     if type(holder) is ast.Name:
-        return f"{holder.id}.{node.attr}" if holder.id in ("self", "config") else None
+        return f"{holder.id}.{name}{default}" if holder.id in ("self", "config") else None
     if type(holder) is ast.Attribute and holder.attr == "config":
         inner = holder.value
         if type(inner) is ast.Name and inner.id == "self":
-            return f"self.config.{node.attr}"
+            return f"self.config.{name}{default}"
     return None
+
+
+def _asked(node: ast.Call) -> tuple[ast.expr, str, str] | None:
+    """Holder, name and ``|default`` of ``getattr(holder, "name", default)``."""
+    if type(node.func) is not ast.Name or node.func.id != "getattr" or len(node.args) != 3:
+        return None
+    holder, name, default = node.args
+    if type(name) is not ast.Constant or type(name.value) is not str or type(default) is not ast.Constant:
+        return None
+    return holder, name.value, f"|{default.value!r}"
 
 
 def default_of(node: ast.expr | None) -> str:
@@ -82,6 +102,7 @@ class Switches:
 
     def off(self, gid: int, name: str, state: str) -> bool:
         """Whether a part of a function that needs a setting in a state never runs by default."""
+        name, _, otherwise = name.partition("|")
         holder, _, field = name.rpartition(".")
         known: str | None = field
         if holder == "self":
@@ -90,6 +111,8 @@ class Switches:
         if known is None:
             return False
         defaults = self._defaults(self._index.function_file[gid]).get(known)
+        if defaults is None and otherwise and self._defaults(self._index.function_file[gid]):
+            defaults = [otherwise]  # no configuration has the field
         return defaults is not None and all(switched_off(state, default) for default in defaults)
 
     def defaults(self, file: int, field: str) -> tuple[str, ...]:

@@ -28,6 +28,8 @@ def expression(code: str) -> ast.expr:
         ("self.is_decoder", None),  # a part's role
         ("self.config.num_layers", None),
         ("model.config.upcast", None),
+        ("getattr(self.config, 'upcast', False)", "self.config.upcast|False"),
+        ("getattr(self.config, 'upcast')", None),
     ],
 )
 def test_what_is_a_switch(code: str, name: str | None) -> None:
@@ -101,6 +103,7 @@ MODEL = """
             self.config = config
             self.upcast = config.upcast
             self.changed = config.upcast
+            self.asked = getattr(config, "upcast", True)
 
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             if {asked}:
@@ -127,6 +130,10 @@ MODEL = """
         ("self.config.worked_out is not None", True),  # what the class works out is not its default
         ("self.config.unknown", True),
         ("self.changed", True),  # set elsewhere, too
+        ("self.asked", False),
+        ("getattr(self.config, 'upcast', True)", False),  # the configuration has the field
+        ("getattr(self.config, 'unknown', False)", False),
+        ("getattr(self.config, 'unknown', True)", True),
     ],
 )
 def test_what_is_off_by_default_is_not_reached(asked: str, runs: bool) -> None:
@@ -375,3 +382,31 @@ class Model(torch.nn.Module):
 """
     views = {view.qualname: view for view in view_of_source(code).functions()}
     assert views["Layer.fill"].frequency(views["Layer.fill"].node).known is runs
+
+
+def test_a_part_that_is_off_by_default_is_entered_by_no_convention() -> None:
+    code = """
+        import torch
+        from torch import nn
+
+        class ToyConfig:
+            enable_fusion: bool = False
+
+        class FusionBlock(nn.Module):
+            def forward(self, x):
+                return x
+
+        class ToyModel(nn.Module):
+            def __init__(self, config):
+                super().__init__()
+                self.enable_fusion = config.enable_fusion
+                self.fusion = FusionBlock()
+
+            def forward(self, x):
+                if self.enable_fusion:
+                    x = self.fusion(x)
+                return x
+        """
+    views = {view.qualname: view for view in view_of_source(textwrap.dedent(code)).functions()}
+    assert views["ToyModel.forward"].frequency(views["ToyModel.forward"].node).known
+    assert not views["FusionBlock.forward"].frequency(views["FusionBlock.forward"].node).known
