@@ -26,9 +26,10 @@ def script() -> NoReturn:
     if threading.active_count() > 1:
         raise SystemExit(code)
     try:
-        sys.stdout.flush()
-        sys.stderr.flush()
-    except OSError:  # Python says so at its exit
+        for stream in (sys.stdout, sys.stderr):
+            if stream is not None:
+                stream.flush()
+    except (OSError, ValueError):  # Python says so at its exit
         raise SystemExit(code) from None
     atexit._run_exitfuncs()
     os._exit(code)
