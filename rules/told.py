@@ -11,9 +11,10 @@ import re
 from collections.abc import Iterator
 
 from awp_lint.detector.semantics.view import FileView, FunctionView
-from awp_lint.rules.common import ancestors, lines_of
+from awp_lint.rules.common import ancestors, callee, lines_of
 
 _FALLBACK = re.compile(r"\bfall(s|ing)?[ -]?backs?\b|\bunreache?d\b|\bunreachable\b|\bdefensive(ly)?\b", re.IGNORECASE)
+_ALLOWS = re.compile(r"(^|_)(allow(ed|s)?_(\w+_)?syncs?|syncs?_allowed)(_|$)")
 _ON_HOST = re.compile(r"\b(CPU|host)[ -](side )?tensor|\btensor (is )?on (the )?(CPU|host)\b", re.IGNORECASE)
 
 
@@ -55,6 +56,18 @@ def _summary_says_so(node: ast.AST) -> bool:
         return False
     text = ast.get_docstring(node, clean=False)
     return text is not None and _FALLBACK.search(text.strip().partition("\n")[0]) is not None
+
+
+def wait_allowed(node: ast.AST, view: FunctionView) -> bool:
+    """Whether a wait stands in a block that its owner allows to wait: ``with gpu_sync_allowed():``."""
+    return any(
+        isinstance(parent, ast.With) and any(_allows(item.context_expr) for item in parent.items)
+        for parent in ancestors(view, node)
+    )
+
+
+def _allows(opened: ast.expr) -> bool:
+    return isinstance(opened, ast.Call) and _ALLOWS.search(callee(opened)) is not None
 
 
 def called_host(names: set[str], view: FunctionView, file: FileView) -> bool:

@@ -17,7 +17,7 @@ from awp_lint.detector.semantics.view import FileView, Frequency, FunctionView, 
 from awp_lint.rules.base import Candidate
 from awp_lint.rules.batching.calls import over_batches
 from awp_lint.rules.common import beside_service
-from awp_lint.rules.told import called_fallback, called_host
+from awp_lint.rules.told import called_fallback, called_host, wait_allowed
 
 #: Caches are flushed in training, too.
 _FLUSHES = "AWP605"
@@ -29,9 +29,9 @@ _TOLD_WALKS = re.compile(r" walks through all modules of ")
 #: What is as large as positions × dimensions, or positions × positions.
 _TABLES = re.compile(r"cosines|\btri[lu]\(")
 #: What happens a few times a request, and who runs it.
-_FEW = frozenset((Level.REQUEST, Level.ITEM, Level.LOOP))
-#: Moves and casts of whole models are no small matter, and what a begin index saves is told once for all steps.
-_SMALL = re.compile(r"AWP(10|[23]|60[1235])")
+_FEW = _ONE_AN_ITEM = frozenset((Level.REQUEST, Level.ITEM, Level.LOOP))
+#: What a begin index saves is told once for all steps.
+_SMALL = re.compile(r"AWP(10|[23]|60[12356])")
 _PREPARES = re.compile(r"_?(prepare|encode|check|get|retrieve)_\w+")
 _PIPELINE = re.compile(r"\wPipeline\w*\.__call__$|\wStep\.(__call__|encode_\w+)$")
 _WITHIN_STEPS = frozenset((Level.LAYER, Level.EXPERT, Level.ELEMENT))
@@ -81,9 +81,15 @@ def _negligible(rule: str, candidate: Candidate, view: FunctionView, file: FileV
             return True  # calls lead there: it stands before or after all layers
         if rule in ("AWP203", "AWP306", "AWP501") and Level.STEP in path and not _in_a_layer(path):
             return True
-    if _SMALL.match(rule) and candidate.frequency.known and _beside_denoising(candidate.frequency, view):
-        return True
+        if rule == "AWP303" and Level.TOKEN in path and not _in_a_layer(path):
+            return True
+        if rule == "AWP105" and _ONE_AN_ITEM.issuperset(path) and Level.ITEM in path:
+            return True
+        if _SMALL.match(rule) and _beside_denoising(candidate.frequency, view):
+            return True
     if rule in _MOVES and _stays_moved(candidate.node, view):
+        return True
+    if rule[3] == "1" and wait_allowed(candidate.node, view):
         return True
     if called_fallback(candidate.node, view, file) or _in_a_spare(candidate.frequency, view):
         return True
@@ -185,7 +191,7 @@ def _small_beside_a_layer(candidate: Candidate) -> bool:
     path = candidate.frequency.path
     if _WITHIN_STEPS.isdisjoint(path):
         return True
-    stepped = Level.TOKEN in path or Level.STEP in path
+    stepped = Level.TOKEN in path
     return bool(candidate.frequency.chain) and not stepped and not _TABLES.search(candidate.message)
 
 

@@ -213,6 +213,8 @@ _LABELS = re.compile(
 _KERNEL = re.compile(r"(\w+_)?kernels?_(can|is|are|available|supports?)(_\w+)?")
 #: Switches that serving leaves off: sharded weights (ZeRO-3, FSDP), rows of a training collator.
 _SELDOM = re.compile(r"synced_gpus|_?is_packed_sequence|output_router_logits|use_cascade(_attention)?")
+#: Groups of kernels that are used where somebody chose one of them.
+_OTHER_KERNELS = re.compile(r"(FLASH|SAGE|XFORMERS|AITER)\w*_BACKENDS?")
 #: Questions for the kind of machine that answer no on the usual one.
 _OTHER_MACHINE = re.compile(r"_?is_(rocm|hip|xpu|tpu|cpu|npu|hpu|mps|xla|out_of_tree|cpu_only)(_available|_platform)?")
 
@@ -286,6 +288,9 @@ def _compare_region(test: ast.Compare, taken: bool) -> Region:
     if is_none and (lowered in ("labels", "label", "targets", "loss", "loss_fn") or _LABELS.fullmatch(lowered)):
         wants = isinstance(test.ops[0], (ast.IsNot, ast.NotEq))
         return Region.TRAINING if wants == taken else Region.NONE
+    if lowered.endswith("backend") and isinstance(test.ops[0], (ast.In, ast.NotIn)):
+        asked = _OTHER_KERNELS.search(_last_name(right) or "") is not None
+        return Region.FALLBACK if asked and isinstance(test.ops[0], ast.In) is taken else Region.NONE
     if "attn_implementation" in lowered or "attention_backend" in lowered:
         eager = isinstance(right, ast.Constant) and right.value == "eager"
         same = isinstance(test.ops[0], (ast.Eq, ast.Is))

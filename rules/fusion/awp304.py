@@ -27,7 +27,6 @@ _GROUPS = (
 _LINEAR = re.compile(r"(^|\.)(Linear|ColumnParallelLinear|Linear4bit|Linear8bitLt|LoRACompatibleLinear)$")
 #: Signs of a program that serves its own layers; a library's definitions are fused by others, at load time.
 _OWN = re.compile(r"inference_mode|no_grad\(|\.eval\(\)")
-_PROCESSOR = re.compile(r"Attn\w*Processor")
 _FUSED = re.compile(r"fuse|qkv|merged|packed", re.IGNORECASE)
 
 
@@ -65,11 +64,10 @@ class SplitProjection(Rule):
         - Projections of different inputs (cross-attention), or separated by tensor parallelism, quantisation or
           adapters that need them apart.
         - Definitions of a model library, which loaders and engines fuse: shown at low confidence unless the same file
-          switches gradients off or calls `eval`, as a program that serves its own layers does, or gives other attention
-          processors a fused twin and this one none.
+          switches gradients off or calls `eval`, as a program that serves its own layers does.
         - Code that fuses them on request (`fuse_qkv_projections`): the split branch is a fallback.
         - Large batches, long prefill and the many positions of a picture, where each product fills the device by
-          itself; guidance that takes two inputs through the same layers; compiled or captured steps gain less.
+          itself: shown at low confidence outside a decode. Compiled or captured steps gain less.
         """
     safety = """
         No automatic rewrite: weights have to be concatenated at load time (`torch.cat` of the weights, one `Linear`,
@@ -135,9 +133,7 @@ class SplitProjection(Rule):
         """
 
     def candidates(self, node: ast.AST, view: FunctionView, file: FileView) -> Iterator[Candidate]:
-        groups = list(_groups(view))
-        families = [group[0].family for group in groups]
-        for group in groups:
+        for group in _groups(view):
             first = group[0].call
             if any(isinstance(p, ast.If | ast.IfExp) and _mentions_fusion(p.test) for p in ancestors(view, first)):
                 continue
@@ -150,9 +146,7 @@ class SplitProjection(Rule):
             linear = [view.value(p.call.func) for p in group]
             known = all(v.kind is Kind.MODULE and v.cls is not None and _LINEAR.search(v.cls) for v in linear)
             # over the many positions of a picture a product fills the device by itself; a token's does not
-            own = known and Level.TOKEN in frequency.path and _OWN.search(file.text) is not None
-            apart = len(group) > 2 and families.count(group[0].family) == 1 and _left_apart(view, file)
-            if not (own or apart):
+            if not (known and Level.TOKEN in frequency.path and _OWN.search(file.text) is not None):
                 cap = lower(cap, Confidence.LOW)
             cls = class_node(view, file)
             if cls is not None and any(isinstance(s, ast.FunctionDef) and _FUSED.search(s.name) for s in cls.body):
@@ -170,15 +164,6 @@ class SplitProjection(Rule):
                     Related(view.path, p.call.lineno, f"`{short(p.call.func)}` reads the same input") for p in group[1:]
                 ),
             )
-
-
-def _left_apart(view: FunctionView, file: FileView) -> bool:
-    """An attention processor without a fused twin in a file where others have one: ``FusedXAttnProcessor`` of X."""
-    own = view.qualname.partition(".")[0]
-    if _PROCESSOR.search(own) is None or own.startswith("Fused"):
-        return False
-    twins = {s.name for s in file.tree.body if isinstance(s, ast.ClassDef) and s.name.startswith("Fused")}
-    return any(_PROCESSOR.search(name) for name in twins) and f"Fused{own}" not in twins
 
 
 def _groups(view: FunctionView) -> Iterator[list[_Projection]]:

@@ -83,3 +83,32 @@ def test_a_parameter_that_is_said_to_be_on_the_host() -> None:
     assert levels(TOLD.format(comment="  # CPU tensor [1]", described="how many")) <= {"low"}
     assert levels(TOLD.format(comment="", described="a CPU tensor of size 1, how many")) <= {"low"}
     assert levels(TOLD.format(comment="  # [1], how many", described="how many")) == {"medium"}
+
+
+def test_a_wait_that_its_owner_allows() -> None:
+    code = """
+        import torch
+        from engine import {opened}
+
+        class Attention(torch.nn.Module):
+            def forward(self, hidden_states: torch.Tensor) -> torch.Tensor:
+                with {opened}():
+                    return hidden_states * hidden_states.max().item()
+    """
+    assert levels(code.format(opened="profiled")) == {"medium"}
+    assert levels(code.format(opened="gpu_sync_allowed")) <= {"low"}
+
+
+def test_kernels_that_somebody_chose() -> None:
+    code = """
+        import torch
+        from engine import {group}
+
+        class Attention(torch.nn.Module):
+            def forward(self, hidden_states: torch.Tensor, backend: str) -> torch.Tensor:
+                if backend in {group}:
+                    return hidden_states * hidden_states.max().item()
+                return hidden_states
+    """
+    assert levels(code.format(group="_BACKENDS")) == {"medium"}
+    assert levels(code.format(group="_FLASH_ATTENTION_BACKENDS")) <= {"low"}

@@ -311,3 +311,21 @@ def test_bytes_are_made_on_the_host() -> None:
     """
     assert levels(code.format(given="torch.Tensor"), "AWP101") == {"medium"}
     assert levels(code.format(given="memoryview"), "AWP101") <= {"low"}
+
+
+def test_one_compaction_an_item() -> None:
+    code = """
+        import torch
+
+        class Detector:
+            def predict(self, images: list) -> list:
+                kept = []
+                for image in images:
+                    boxes = self.find(image)
+                    kept.append(boxes[boxes[:, 0] > 0.5])
+                return kept
+
+            def find(self, image: torch.Tensor) -> torch.Tensor:
+                return image.cuda() * 2
+    """
+    assert levels(code, "AWP105") <= {"low"}

@@ -1,4 +1,4 @@
-"""An attention processor that reads its input three times, in a file where another one has a fused twin."""
+"""An attention processor that reads the many positions of a picture three times: each product fills the device."""
 
 import torch
 from torch import nn
@@ -33,7 +33,7 @@ class FusedJointAttnProcessor:
 
 class VideoAttnProcessor:
     def __call__(self, attn: Attention, hidden_states: torch.Tensor) -> torch.Tensor:
-        query = attn.to_q(hidden_states)  # expect: AWP304
+        query = attn.to_q(hidden_states)
         key = attn.to_k(hidden_states)
         value = attn.to_v(hidden_states)
         return nn.functional.scaled_dot_product_attention(query, key, value)
