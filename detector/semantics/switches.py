@@ -18,7 +18,7 @@ from awp_lint.detector.semantics.index import Index
 _VARIES = re.compile(
     r"_.*|is_decoder|is_encoder_decoder|add_cross_attention|use_cache|sliding_window|attention_chunk_size|dtype|training"
     r"|\w*(_ids?|_tokens?|_index|_size|_dims?|_layers?|_heads|_types?|_parameters|_config|_scaling|_bias)|num_\w+|n_\w+"
-    r"|\w*(return_dict|hidden_act|vocab|norm\w*|architecture|attention_type)"
+    r"|\w*(return_dict|hidden_act|vocab|norm\w*|architecture|attention_type)|relative_\w+|pos_att\w*"
 )
 
 
