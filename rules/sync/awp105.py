@@ -80,6 +80,7 @@ class DataDependentShape(Rule):
         result Python only counts and reads becomes one copy of the mask, searched on the host. Other spellings get
         a recommendation.
         """
+    manual = True
     references = (
         "https://docs.pytorch.org/docs/stable/generated/torch.nonzero.html",
         "vllm-project/vllm-omni#1105 mask assignment in a forward",
