@@ -30,8 +30,7 @@ class Calling(Binding):
                     self.grow(func.value, item, f)  # type: ignore[attr-defined]
             elif attribute in ("register_modules", "add_module", "register_module"):
                 self.registered(node, f)
-        # A list takes one item at a time: a cache of keys and values is appended to with both.
-        if attribute not in METHODS or (attribute == "append" and len(node.args) + len(node.keywords) > 1):
+        if attribute not in METHODS:
             callee = self.ref(func, f)
             if callee != UNKNOWN or attribute:
                 if callee == UNKNOWN:  # what a library defines is no method of the project, whatever its name
