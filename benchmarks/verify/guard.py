@@ -2,9 +2,9 @@
 
     python benchmarks/verify/guard.py [--device cuda --size gpu] [--clean 20] [--seconds 6]
 
-The program is ``corpus/planted/decode.py``, copied. A first run is saved, two more are added where the baseline takes
-several; then unchanged runs, of which none may raise anything, and one run for each regression that is put into the
-copy. Each line: what was changed, the exit code, and what the guard said.
+The program is ``corpus/planted/decode.py``, copied. ``--saved`` runs make the baseline; then unchanged runs, of which
+none may raise anything, and one run for each change that is put into the copy. Each line: what was changed, the exit
+code, and what the guard said.
 """
 
 from __future__ import annotations

@@ -17,20 +17,6 @@ class Attention(nn.Module):
         return self.processor(self, hidden_states)
 
 
-class JointAttnProcessor:
-    def __call__(self, attn: Attention, hidden_states: torch.Tensor) -> torch.Tensor:
-        query = attn.to_q(hidden_states)
-        key = attn.to_k(hidden_states)
-        value = attn.to_v(hidden_states)
-        return nn.functional.scaled_dot_product_attention(query, key, value)
-
-
-class FusedJointAttnProcessor:
-    def __call__(self, attn: Attention, hidden_states: torch.Tensor) -> torch.Tensor:
-        query, key, value = attn.to_qkv(hidden_states).chunk(3, dim=-1)
-        return nn.functional.scaled_dot_product_attention(query, key, value)
-
-
 class VideoAttnProcessor:
     def __call__(self, attn: Attention, hidden_states: torch.Tensor) -> torch.Tensor:
         query = attn.to_q(hidden_states)
