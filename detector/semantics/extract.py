@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Sequence
 
-from awp_lint.detector.semantics import conditions, regions
+from awp_lint.detector.semantics import conditions, once, regions
 from awp_lint.detector.semantics.calling import Calling
 from awp_lint.detector.semantics.definition import FunctionNode, child_nodes, parameter_names
 from awp_lint.detector.semantics.drafts import ClassDraft, FunctionDraft
@@ -288,9 +288,9 @@ class _Extractor(Calling):
                 self.assign(node, f, loops, guard)  # type: ignore[arg-type]
             elif kind is ast.If:
                 self.branch(node, f, loops, guard)  # type: ignore[arg-type]
-                if f.index and regions.leaves_when_made(node, body[at + 1 :]):  # type: ignore[arg-type]
+                if f.index and once.leaves_when_made(node, body[at + 1 :]):  # type: ignore[arg-type]
                     guard |= GUARD_ONCE
-                if f.index and regions.left_in_later_steps(node):
+                if f.index and once.left_in_later_steps(node):
                     guard |= GUARD_FIRST
                 if f.index and regions.leaves_to_rest(node):
                     guard |= GUARD_SKIP
@@ -381,9 +381,9 @@ class _Extractor(Calling):
     def branch(self, node: ast.If, f: FunctionDraft, loops: tuple[str, ...], guard: int) -> None:
         self.expr(node.test, f, loops, guard)
         taken = guard | self.guard_of(node.test, True, node.body)
-        if not guard & GUARD_ONCE and regions.lazily_made(node):
+        if not guard & GUARD_ONCE and once.lazily_made(node):
             taken |= GUARD_ONCE
-        if regions.first_step(node.test, True) or self.asks_for_prepared(node, f):
+        if once.first_step(node.test, True) or self.asks_for_prepared(node, f):
             taken |= GUARD_FIRST
         before = dict(f.env) if node.orelse else None
         around = f.when
@@ -395,7 +395,7 @@ class _Extractor(Calling):
             after = f.env
             f.env = before
             other = guard | self.guard_of(node.test, False, node.orelse)
-            if regions.first_step(node.test, False):
+            if once.first_step(node.test, False):
                 other |= GUARD_FIRST
             f.when = without
             self.block(node.orelse, f, loops, other)
@@ -416,7 +416,7 @@ class _Extractor(Calling):
         if not self.turns or not loops:
             return loops
         counted, outer = self.turns[-1]
-        return outer if counted and counted & regions.turns_of_one(test) else loops
+        return outer if counted and counted & once.turns_of_one(test) else loops
 
     def guard_of(self, test: ast.expr, taken: bool, body: Sequence[ast.stmt]) -> int:
         found = regions.test_region(test, taken)
@@ -446,7 +446,7 @@ class _Extractor(Calling):
         else:
             self.expr(node.iter, f, loops, guard)
             self.iterate(node.target, node.iter, f)
-        self.turns.append((regions.indices(node), loops))
+        self.turns.append((once.indices(node), loops))
         self.block(node.body, f, inner, guard)
         self.turns.pop()
         f.loop_end = around

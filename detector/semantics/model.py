@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Any
 
 from awp_lint.detector.config import Settings
-from awp_lint.detector.semantics import paths, regions
+from awp_lint.detector.semantics import once, paths, regions
 from awp_lint.detector.semantics.asking import Asking, Entered, ProjectView, from_project
 from awp_lint.detector.semantics.definition import Definition, DefinitionNode, LoopNode, definitions
 from awp_lint.detector.semantics.extract import extract
@@ -285,12 +285,12 @@ class FunctionModel:
         for part in self._parts_around(node):
             if part is not None and paths.weight(part.path) < paths.weight(base.path):
                 base = part
-        if regions.made_once(self.definition.ancestors(node)):
+        if once.made_once(self.definition.ancestors(node)):
             return Frequency((), base.certainty, base.chain)
         around = self.loops(node)
-        single = regions.loop_of_one_turn(self.definition.ancestors(node)) if around else None
+        single = once.loop_of_one_turn(self.definition.ancestors(node)) if around else None
         found = paths.inside(base, (self.loop_kind(loop) for loop in reversed(around) if loop is not single))
-        if regions.in_first_step(self.definition.ancestors(node)):
+        if once.in_first_step(self.definition.ancestors(node)):
             return Frequency(paths.first(found.path), found.certainty, found.chain)
         return found
 

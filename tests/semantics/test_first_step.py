@@ -7,7 +7,7 @@ import ast
 import pytest
 
 from awp_lint.detector.semantics.model import view_of_source
-from awp_lint.detector.semantics.regions import first_step
+from awp_lint.detector.semantics.once import first_step
 
 
 @pytest.mark.parametrize(
