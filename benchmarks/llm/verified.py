@@ -67,7 +67,13 @@ PROGRAMS = (
         "transcribe",
         ROOT / "corpus" / "apps" / "transcribe",
         {"cpu": ("--requests", "400"), "gpu": ("--size", "gpu", "--requests", "600")},
-        {("AWP103", "greedy"): (("groupby(letters)", "groupby(letters.tolist())"),)},
+        {
+            ("AWP103", "greedy"): (("groupby(letters)", "groupby(letters.tolist())"),),
+            ("AWP102", "speech_segments"): (
+                ("    quiet = 0\n    for", "    quiet = 0\n    energies = energy.tolist()\n    bound = level.item()\n    for"),
+                ("if energy[index] > level:", "if energies[index] > bound:"),
+            ),
+        },
     ),
     Program(
         "images",

@@ -7,8 +7,10 @@ B is the same loop with a mark on the call in it. ``armed`` is B - A while nothi
 while it is, ``floor`` is A2 - A; all in nanoseconds of the thread's own time a marked execution, medians of paired
 differences with 95 % bootstrap intervals. With ``--step`` (needs torch) the loop is a step of 1,000 small operations
 with 50 marked ones and one mark in a loop over 64 elements, and the figures are percent of a step, by the clock on the
-wall; ``budget`` is a marks-only window of one second as a profile run has it: marks thinned out, and the window's
-begin and end (arming included) counted in.
+wall; ``budget`` is a marks-only window of five seconds as a profile run has it, ``short`` one of a second: marks
+thinned out, and the window's begin and end (arming included) counted in. Where marks are recorded in a window's first
+steps only, these are timed with begin and end against as many plain steps, and the difference is spread over the
+window.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 
-WINDOW_S = 1.0  # of marks thinned out; a profile run's are up to 5 s
+WINDOWS_S = {"short": 1.0, "budget": 5.0}  # of marks thinned out; a profile run's are 0.25 to 5 s
 
 LOOP = """
 def callee(value):
@@ -96,18 +98,26 @@ def child(folder: Path, blocks: int, device: str | None) -> None:
     backend.off()
     every: int | None = 1
     if device:
-        every = thin(core._agent, statistics.median(length))
-        number = int(WINDOW_S / statistics.median(length))
-        found["budget"] = []
+        unit = statistics.median(length)
+        thinned = thin(core._agent, unit)
+        every = thinned.every if thinned else 1
 
         def window(steps: int) -> None:
             backend.on()
             timed.marked(steps)
             backend.off()
 
-        for _ in range(max(blocks // 30, 6)):
-            spent = block(timed, clock, number, window)
-            found["budget"].append(spent["marked"] - spent["plain"])
+        for name, seconds in WINDOWS_S.items():
+            number, whole = 60, 60 * unit  # steps in a row, and the time that their cost is spread over
+            if thinned:
+                thinned.window_s = seconds
+                row = thinned.row()
+                number = row + 10 if every is None else 2 * row * every
+                whole = seconds if every is None else number * unit
+            found[name] = []
+            for _ in range(max(blocks // 4, 6)):
+                spent = block(timed, clock, number, window)
+                found[name].append((spent["marked"] - spent["plain"]) * number * unit / whole)
     core._agent.finish()
     result = {
         "python": "{}.{}.{}".format(*sys.version_info[:3]),
@@ -128,8 +138,8 @@ def block(
     return {name: clock(loops[name], number) for name in random.sample(sorted(loops), len(loops))}
 
 
-def thin(agent: Any, step: float) -> int | None:
-    """Thin out the marks as the schedule does, for what a step of ``marked`` records. Every how many steps."""
+def thin(agent: Any, step: float) -> Any:
+    """Thin out the marks as the schedule does, for what a step of ``marked`` records. None if that is little."""
     from awp_lint.detector.profiling.agent.budget import Thin, choose, event_ns
 
     marks = sorted(agent.state.armed)
@@ -139,11 +149,10 @@ def thin(agent: Any, step: float) -> int | None:
     backend = agent.backend
     choice = choose(events, 1, step, event_ns(agent.state.marks_ring()), backend.switches_all)
     if choice is None:
-        return 1
+        return None
     chosen = frozenset(marks) if backend.switches_all else choice.marks
     agent.state.thin = Thin(chosen, choice.every, loop, backend.switch, choice.taken, 1e9 * step)
-    agent.state.thin.window_s = WINDOW_S
-    return choice.every
+    return agent.state.thin
 
 
 def calibrate(clock: Callable[[Callable[[int], Any], int], float], function: Callable[[int], Any]) -> int:
@@ -222,7 +231,7 @@ def main() -> None:
         for python in options.python or [sys.executable]
         for way in ways
     ]
-    names = ("armed", "recorded", *(("budget",) if options.step else ()), "floor")
+    names = ("armed", "recorded", *(WINDOWS_S if options.step else ()), "floor")
     rows = [["python", "back end", "plain µs", *names[:-1], "A/A floor"]]
     for result in results:
         row = [result["python"], result["backend"], f"{result['unit_us']:.3f}"]

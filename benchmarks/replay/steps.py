@@ -23,7 +23,8 @@ OFF: set[str] = set()
 class Decode(torch.nn.Module):
     """Many small kernels: the host cannot keep up."""
 
-    width, rows, layers, work = 1024, 1, 24, 4000
+    width, rows, layers = 1024, 1, 24
+    work, heads, copied = 8000, 32, 1024  # of the planted statements: additions, kernels, rows
 
     def __init__(self, device: str) -> None:
         super().__init__()
@@ -33,8 +34,8 @@ class Decode(torch.nn.Module):
             torch.nn.Linear(self.width, self.width, bias=False, device=device, dtype=dtype) for _ in range(self.layers)
         )
         self.start = torch.randn(self.rows, self.width, device=device, dtype=dtype)
-        self.table = torch.randn(32, self.width, device=device, dtype=dtype)
-        self.bias = torch.randn(64, self.width, dtype=dtype)
+        self.table = torch.randn(self.heads, self.width, device=device, dtype=dtype)
+        self.bias = torch.randn(self.copied, self.width, dtype=dtype)
         self.cached = self.bias.to(device)
         self.token = 0.0
         self.kept: Any = None
@@ -69,7 +70,7 @@ class Decode(torch.nn.Module):
             bias = self.bias.to(self.device)  # planted: upload COPY memory
         x = torch.nn.functional.normalize(x + bias[:1])
         if "fetch" not in OFF:
-            self.kept = x[:16].cpu()  # planted: fetch COPY memory
+            self.kept = self.cached.cpu()  # planted: fetch COPY memory
         if "read" not in OFF:
             self.token = x.argmax().item()  # planted: read WAIT runtime
         return x
@@ -79,24 +80,28 @@ class Batch(Decode):
     """The same with a batch of 64."""
 
     width, rows = 2048, 64
+    heads, copied = 48, 512
 
 
 class Balanced(Decode):
     """Host and device have about as much to do."""
 
     width, rows, layers = 4096, 1024, 24
+    heads, copied = 48, 256
 
 
 class Device(Decode):
     """Large kernels: the host waits for the device."""
 
     width, rows, layers = 8192, 4096, 8
+    work, heads, copied = 20_000, 64, 512
 
 
 class Recorded(Decode):
     """The layers as two CUDA graphs; what is planted stays outside."""
 
     width, layers = 2048, 48
+    heads, copied = 24, 256
 
     def __init__(self, device: str) -> None:
         super().__init__(device)
@@ -194,7 +199,7 @@ def main() -> None:
     if options.device == "cpu":
         torch.set_num_threads(1)
         for program in PROGRAMS.values():
-            program.width, program.rows, program.layers = 64, 4, 8
+            program.width, program.rows, program.layers, program.copied = 64, 4, 8, 64
     with torch.inference_mode():
         model = PROGRAMS[options.program](options.device)
         if options.measure is not None:

@@ -13,6 +13,9 @@ from awp_lint.detector.project import reading
 from awp_lint.detector.project.source import Source
 from awp_lint.detector.scan import scan
 
+_READ = "AWP101"  # the device is read
+_READS = frozenset((_READ, "AWP102", "AWP103", "AWP104", "AWP105", "AWP111"))  # in whatever spelling
+
 
 class Rescan:
     """Scans of the project as it would be with a patched file; nothing on disk changes."""
@@ -39,12 +42,25 @@ class Rescan:
         found = [f"the file cannot be scanned: {broken[0]}"] if broken and not after else []
         if after[place] >= before[place]:
             found.append(f"{finding.rule} is still found in {finding.function}")
+        fewer = _one_for_several(self._before, result.findings, finding)
         for (path, function, rule), count in sorted((after - before).items()):
-            if (path, function, rule) != place:
+            if (path, function, rule) != place and not (rule == _READ and fewer):
                 found.append(
                     f"{rule} is new in {function} of {os.path.basename(path)}" + ("" if count == 1 else f" ({count})")
                 )
         return found
+
+
+def _one_for_several(before: Sequence[Finding], after: Sequence[Finding], asked: Finding) -> bool:
+    """Whether the function reads the device in fewer places than before, and newly only where that is not worth a word.
+
+    The usual way to mend a read of every element is one read of them all, which is a finding of its own at low
+    confidence.
+    """
+    there = [[f for f in found if (f.path, f.function) == (asked.path, asked.function)] for found in (before, after)]
+    old, new = ([f for f in found if f.rule in _READS] for found in there)
+    said = [sum(f.rule == _READ and f.confidence is not Confidence.LOW for f in found) for found in there]
+    return len(new) < len(old) and said[1] <= said[0]
 
 
 def _places(findings: Sequence[Finding]) -> Counter[tuple[str, str, str]]:

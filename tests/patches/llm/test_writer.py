@@ -344,3 +344,22 @@ def test_a_formatted_project_stays_formatted(tmp_path: Path) -> None:
     assert line_edits(source, "def f(a):\n    return g(a, 2)\n") == (Edit(10, 29, "    return g(a, 2)\n"),)
     loose = Source(str(tmp_path / "m.py"), "def f(a):\n    return g(a,1)\n")
     assert formatted(loose, "def f(a):\n    return g(a,2)\n") == "def f(a):\n    return g(a,2)\n"
+
+
+def test_one_read_may_take_the_place_of_one_an_element(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from awp_lint.detector.config import Settings
+    from awp_lint.detector.project.source import Source
+    from awp_lint.detector.scan import scan
+    from awp_lint.patches.llm.rescan import Rescan
+
+    app = Path(__file__).parents[3] / "corpus" / "apps" / "transcribe"
+    shutil.copytree(app, tmp_path / "app", ignore=shutil.ignore_patterns("__pycache__"))
+    monkeypatch.chdir(tmp_path / "app")
+    settings = Settings(select=("AWP1",), jobs=1)
+    finding = next(f for f in scan(["."], settings).findings if (f.rule, f.function) == ("AWP103", "greedy"))
+    source = Source.decode(finding.path, Path(finding.path).read_bytes())
+    rescan = Rescan(["."], settings)
+    once = source.text.replace("groupby(letters)", "groupby(letters.tolist())")
+    assert rescan.faults(finding, source, once) == []
+    more = once.replace("    return ", "    print(scores.sum().item(), scores.max().item())\n    return ", 1)
+    assert rescan.faults(finding, source, more)
