@@ -64,7 +64,7 @@ class Binding(Referring):
             return
         f.writes[target.attr] = None
         holder = self.class_of(f)
-        if ref != UNKNOWN and holder is not None:
+        if holder is not None and (ref != UNKNOWN or _was_given(holder, target.attr)):
             holder.attributes.append((target.attr, f.index, ref))
 
     def class_of(self, f: FunctionDraft) -> ClassDraft | None:
@@ -159,3 +159,8 @@ class Binding(Referring):
             self.libraries.add(bound)
         if f.index:
             f.env.pop(bound, None)
+
+
+def _was_given(holder: ClassDraft, attribute: str) -> bool:
+    """Whether an attribute was made from a parameter before: then what else it becomes is told, though unknown."""
+    return any(name == attribute and ref[0] == "p" for name, _, ref in holder.attributes)

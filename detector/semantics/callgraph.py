@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from awp_lint.detector.semantics.constructing import Constructions
 from awp_lint.detector.semantics.duck import COMMON_METHODS, DUCK_TYPES, DuckType, ducks
 from awp_lint.detector.semantics.edges import Edge
 from awp_lint.detector.semantics.facts import GUARD_REFERENCE, UNKNOWN, CallFact, Ref
@@ -49,7 +50,8 @@ class CallGraph:
                 self._call(gid, number, call)
             self._properties(gid)
         self.real = [*range(len(index.functions)), *[-1] * (len(self.edges) - len(index.functions))]
-        self.switches = Switches(index)
+        constructions = Constructions(index, self.edges, self._unresolved, self.is_module)
+        self.switches = Switches(index, constructions.defaults)
         self.gates = Gates(
             index.functions, index.function_file, self.edges, self._unresolved, self.switches.off, self._is_model
         )

@@ -3,7 +3,8 @@
 A *state* of a parameter is what a branch needs of it: ``given`` (not None), ``none``, ``true`` or ``false``. What a
 call passes is told by a short code: ``None``, ``True``, ``False``, ``const`` (another constant or a display: never
 None), the empty string (unknown), ``=x`` (the caller's own parameter ``x`` as it came) or ``~x`` (the same, but where
-it is not None it may have been replaced), or ``$self.config.x``, a switch of the caller's (see :mod:`.switches`).
+it is not None it may have been replaced), ``$self.config.x``, a switch of the caller's (see :mod:`.switches`), or,
+of a parameter's default, ``#0``, a number.
 
 States are told of switches, too; of both also comparisons with constants: ``=='c'``, ``>=0``.
 """
@@ -13,7 +14,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
-from awp_lint.detector.semantics.switches import switch
+from awp_lint.detector.semantics.switches import VARIES, default_of, switch, switched_off
 
 State = tuple[str, str]  # (parameter, state)
 
@@ -83,6 +84,16 @@ def code_of(node: ast.expr) -> str:
     return "const" if isinstance(node, _DISPLAYS) else ""
 
 
+def code_of_default(name: str, node: ast.expr) -> str:
+    """The code of a parameter's default: as :func:`code_of`, but a number is told, unless it is a size or the like."""
+    code = code_of(node)
+    if code == "const" or isinstance(node, ast.UnaryOp):
+        text = default_of(node)
+        if text[:1].isdigit() or text[:1] in ("-", "."):
+            return "const" if VARIES.fullmatch(name) else f"#{text}"
+    return code
+
+
 def passed_for(passed: Sequence[str], name: str, position: int | None) -> str | None:
     """The code that a call passes for a parameter, None where it leaves it at its default.
 
@@ -108,6 +119,8 @@ def passed_for(passed: Sequence[str], name: str, position: int | None) -> str | 
 
 def ruled_out(state: str, code: str) -> bool:
     """Whether a parameter for which this code is passed is never in the state."""
+    if code[:1] == "#":
+        return switched_off(state, code[1:])
     return code in _RULED_OUT.get(state, ())
 
 

@@ -503,6 +503,8 @@ class _Extractor(Calling):
                         stack.append(keyword.value)
             elif kind is ast.IfExp:
                 self.choice(node, f, loops, guard)  # type: ignore[arg-type]
+            elif kind is ast.BoolOp:
+                self.until_decided(node, f, loops, guard)  # type: ignore[arg-type]
             elif kind is ast.Lambda:
                 function = self.define(node, f, -1, f.scope)  # type: ignore[arg-type]
                 lambda_ref: Ref = ("f", function.index)
@@ -527,6 +529,18 @@ class _Extractor(Calling):
         self.expr(node.orelse, f, loops, guard | self.guard_of(node.test, False, ()))
         f.when = around
 
+    def until_decided(self, node: ast.BoolOp, f: FunctionDraft, loops: tuple[str, ...], guard: int) -> None:
+        """``a and b``: ``b`` is looked at where ``a`` holds, and that of ``a or b`` where it does not."""
+        around = f.when
+        taken = isinstance(node.op, ast.And)
+        for at, value in enumerate(node.values):
+            if value.__class__ not in _SILENT:
+                self.expr(value, f, loops, guard)
+            rest = node.values[at + 1 :]
+            if any(part.__class__ not in _SILENT for part in rest):
+                f.when = self.where(value, taken, rest, f)
+        f.when = around
+
     def comprehension(self, node: ast.expr, f: FunctionDraft, loops: tuple[str, ...], guard: int) -> None:
         inner = loops
         self.loops = self.loops or not f.index
@@ -547,9 +561,11 @@ def default_codes(args: ast.arguments) -> list[tuple[str, str]]:
     """The parameters that have a default, with its code."""
     positional = [*args.posonlyargs, *args.args]
     pairs = [*zip(reversed(positional), reversed(args.defaults), strict=False)][::-1]
-    found = [(arg.arg, conditions.code_of(default)) for arg, default in pairs]
+    found = [(arg.arg, conditions.code_of_default(arg.arg, default)) for arg, default in pairs]
     by_name = zip(args.kwonlyargs, args.kw_defaults, strict=True)
-    return found + [(arg.arg, conditions.code_of(default)) for arg, default in by_name if default is not None]
+    return found + [
+        (arg.arg, conditions.code_of_default(arg.arg, default)) for arg, default in by_name if default is not None
+    ]
 
 
 def settled(f: FunctionDraft) -> tuple[tuple[CallFact, ...], tuple[BranchFact, ...]]:

@@ -56,6 +56,13 @@ class Unresolved:
             known[0].update(keywords)
             table[key] = (known[0], max(known[1], positional))
 
+    def may_construct(self, cls: str, name: str, position: int) -> bool:
+        """Whether one of them may pass a parameter of the constructor of a class of this name."""
+        if any(name in keywords for keywords, _ in self._by_name.values()):
+            return True
+        found = [self._by_name.get(cls), self._by_name.get("cls")]
+        return any(known is not None and known[1] > position >= 0 for known in found)
+
     def may_pass(self, file: int, function: FunctionFact, name: str, position: int) -> bool:
         """Whether one of them may pass a parameter of a function in a file."""
         short = function.qualname.rpartition(".")[2]
@@ -137,7 +144,7 @@ class Gates:
                 continue
             if name not in function.parameters:
                 continue
-            position = function.parameters.index(name) - _bound(function)
+            position = function.parameters.index(name) - bound_of(function)
             unusual = self._unusual(part)
             if not unusual and self._unresolved.may_pass(self._files[gid], function, name, position):
                 continue
@@ -178,7 +185,7 @@ class Gates:
         if edge.call < 0:
             return default
         call = self._functions[node].calls[edge.call]
-        if _unbound(call.callee, function):
+        if unbound(call.callee, function):
             return ""
         code = passed_for(call.passed, name, position)
         return default if code is None else code
@@ -233,12 +240,12 @@ class Gates:
                 callers.append(source)
 
 
-def _bound(function: FunctionFact) -> int:
+def bound_of(function: FunctionFact) -> int:
     """How many of the parameters a call through an instance or class gives by itself."""
     return 1 if function.cls >= 0 and function.binding != "static" else 0
 
 
-def _unbound(callee: Ref, function: FunctionFact) -> bool:
+def unbound(callee: Ref, function: FunctionFact) -> bool:
     """``Base.forward(self, x)``."""
     if function.cls < 0 or function.binding != "" or not isinstance(callee, str):
         return False

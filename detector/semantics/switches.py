@@ -3,19 +3,20 @@
 ``if self.config.reorder_and_upcast_attn:`` below a configuration whose field is ``False`` runs in no model that nobody
 tuned. A *switch* is an attribute that a branch asks for: ``self.config.x``, ``config.x`` of a parameter, or ``self.x``
 where the constructor put ``config.x`` there. What it is by default the configuration classes say that the file imports
-or defines; they all have to agree.
+or defines; they all have to agree. Of what the constructor's own parameters leave off, :mod:`.constructing` tells.
 """
 
 from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Callable
 
-from awp_lint.detector.semantics.facts import Ref
+from awp_lint.detector.semantics.facts import UNKNOWN, Ref
 from awp_lint.detector.semantics.index import Index
 
 #: Fields whose default says nothing of models in use: roles of a model's parts, sizes, ids, what checkpoints fill in.
-_VARIES = re.compile(
+VARIES = re.compile(
     r"_.*|is_decoder|is_encoder_decoder|add_cross_attention|use_cache|sliding_window|attention_chunk_size|dtype|training"
     r"|\w*(_ids?|_tokens?|_index|_size|_dims?|_layers?|_heads|_types?|_parameters|_config|_scaling|_bias)|num_\w+|n_\w+"
     r"|\w*(return_dict|hidden_act|vocab|norm\w*|architecture|attention_type)|relative_\w+|pos_att\w*"
@@ -35,7 +36,7 @@ def switch(node: ast.expr) -> str | None:
         holder, name, default = asked
     else:
         return None
-    if _VARIES.fullmatch(name):
+    if VARIES.fullmatch(name):
         return None
     if type(holder) is ast.Name:
         return f"{holder.id}.{name}{default}" if holder.id in ("self", "config") else None
@@ -94,8 +95,12 @@ def _holds(comparison: str, default: str) -> bool:
 class Switches:
     """What the configuration classes of a project say."""
 
-    def __init__(self, index: Index) -> None:
+    def __init__(
+        self, index: Index, made_with: Callable[[int, str], frozenset[str]] = lambda cls, attribute: frozenset()
+    ) -> None:
+        """``made_with`` gives the constants that an attribute of a class's objects is made with, if only constants."""
         self._index = index
+        self._made_with = made_with
         self._of_file: dict[int, dict[str, list[str]]] = {}
         self._of_class: dict[int, dict[str, str]] = {}
         self._behind: dict[tuple[int, str], str | None] = {}
@@ -108,6 +113,9 @@ class Switches:
         if holder == "self":
             cls = self._index.class_of(gid)
             known = None if cls is None else self._field(cls, field)
+            if cls is not None and known is None:
+                made = self._made_with(cls, field)
+                return bool(made) and all(switched_off(state, default) for default in made)
         if known is None:
             return False
         defaults = self._defaults(self._index.function_file[gid]).get(known)
@@ -130,13 +138,13 @@ class Switches:
         found: set[str | None] = set()
         for current in self._index.mro(cls):
             fact = self._index.classes[current]
-            found.update(_of_config(ref) for name, _, ref in fact.attributes if name == attribute)
+            found.update(_of_config(ref) for name, _, ref in fact.attributes if name == attribute and ref != UNKNOWN)
             first = self._index.first_function[self._index.class_file[current]]
             for method, number in fact.methods:
                 if method != "__init__" and attribute in self._index.functions[first + number].writes:
                     return None
         field = next(iter(found)) if len(found) == 1 else None
-        return None if field is None or _VARIES.fullmatch(field) else field
+        return None if field is None or VARIES.fullmatch(field) else field
 
     def _defaults(self, file: int) -> dict[str, list[str]]:
         known = self._of_file.get(file)

@@ -410,3 +410,123 @@ def test_a_part_that_is_off_by_default_is_entered_by_no_convention() -> None:
     views = {view.qualname: view for view in view_of_source(textwrap.dedent(code)).functions()}
     assert views["ToyModel.forward"].frequency(views["ToyModel.forward"].node).known
     assert not views["FusionBlock.forward"].frequency(views["FusionBlock.forward"].node).known
+
+
+CONSTRUCTED = """
+    import torch
+
+    class Tracker{base}:
+        def __init__(self, model, every=-1, threshold: float = 0.0, *, flag=False, kept=None, block_size=0):
+            self.model = model
+            self.every = every
+            self.threshold = threshold
+            self.flag = flag
+            self.kept = kept
+            self.block_size = block_size
+            self.changed = flag
+            self.worked = every
+            if model is None:
+                self.worked = 3
+
+        def __call__(self, x: torch.Tensor):
+            if {asked}:
+                self.slow(x)
+            return x
+
+        def slow(self, x: torch.Tensor):
+            return x.max().item()
+
+        def change(self):
+            self.changed = True
+
+    class Holder:
+        def __init__(self, model, every=-1):
+            self.tracker = {made}
+
+        def __call__(self, x: torch.Tensor):
+            return self.tracker(x)
+
+    def serve(model, x: torch.Tensor):  # awp: hot
+        return {held}(x)
+"""
+
+
+@pytest.mark.parametrize(
+    ("asked", "made", "held", "base", "runs"),
+    [
+        ("self.every > 0", "Tracker(model)", "Holder(model)", "", False),
+        ("self.threshold > 0 and x is not None", "Tracker(model)", "Holder(model)", "", False),
+        ("self.flag", "Tracker(model)", "Holder(model)", "", False),
+        ("self.kept is not None", "Tracker(model)", "Holder(model)", "", False),
+        ("not self.flag", "Tracker(model)", "Holder(model)", "", True),
+        ("self.every > 0", "Tracker(model, 3)", "Holder(model)", "", True),
+        ("self.every > 0", "Tracker(model, every=model.n)", "Holder(model)", "", True),
+        ("self.every > 0", "Tracker(model, **model.settings)", "Holder(model)", "", True),
+        ("self.every > 0", "Tracker(model, every=every)", "Holder(model)", "", False),  # handed on
+        ("self.every > 0", "Tracker(model, every=every)", "Holder(model, 3)", "", True),
+        ("self.every > 0", "model.make(Tracker, every=3)", "Holder(model)", "", True),  # somebody passes that name
+        (
+            "self.every > 0",
+            "None",
+            "Tracker.__call__(model, x) or Holder(model)",
+            "",
+            False,
+        ),  # left to those who use it
+        ("self.kept is not None", "None", "Tracker.__call__(model, x) or Holder(model)", "", True),
+        ("self.every > 0", "None", "Tracker.__call__(model, x) or Holder(model)", "(torch.nn.Module)", True),
+        ("self.block_size > 0", "Tracker(model)", "Holder(model)", "", True),
+        ("self.changed", "Tracker(model)", "Holder(model)", "", True),  # set elsewhere, too
+        ("self.worked > 0", "Tracker(model)", "Holder(model)", "", True),
+    ],
+)
+def test_what_the_constructor_leaves_off(asked: str, made: str, held: str, base: str, runs: bool) -> None:
+    code = textwrap.dedent(CONSTRUCTED.format(asked=asked, made=made, held=held, base=base))
+    views = {view.qualname: view for view in view_of_source(code).functions()}
+    call = views["Tracker.__call__"]
+    part = next(node for node in ast.walk(call.node) if isinstance(node, ast.If)).body[0]
+    assert (Region.FALLBACK not in call.regions(part)) is runs
+
+
+@pytest.mark.parametrize(("default", "runs"), [("0", False), ("0.0", False), ("3", True)])
+def test_a_number_that_calls_leave_at_its_default(default: str, runs: bool) -> None:
+    code = f"""
+import torch
+
+def clean(masks: torch.Tensor, area={default}):
+    if area > 0:
+        masks = masks[masks.sum() > area]
+    return masks
+
+def serve(masks: torch.Tensor):  # awp: hot
+    return clean(masks)
+"""
+    views = {view.qualname: view for view in view_of_source(code).functions()}
+    part = next(node for node in ast.walk(views["clean"].node) if isinstance(node, ast.If)).body[0]
+    assert (Region.FALLBACK not in views["clean"].regions(part)) is runs
+
+
+@pytest.mark.parametrize(
+    ("test", "runs"),
+    [
+        ("ratio is None or x.max() > ratio", False),
+        ("ratio is not None and x.max() > ratio", False),
+        ("other is None or x.max() > ratio", True),
+        ("x.max() > 1 and ratio is not None", True),
+        ("not (ratio and x.max() > ratio)", False),
+    ],
+)
+def test_what_follows_in_a_test_that_is_decided_before(test: str, runs: bool) -> None:
+    code = f"""
+import torch
+
+def choose(x: torch.Tensor, other, ratio=None):
+    if {test}:
+        return x
+    return x + 1
+
+def serve(x: torch.Tensor):  # awp: hot
+    return choose(x, x)
+"""
+    views = {view.qualname: view for view in view_of_source(code).functions()}
+    read = next(node for node in ast.walk(views["choose"].node) if isinstance(node, ast.Call))
+    assert (Region.FALLBACK not in views["choose"].regions(read)) is runs

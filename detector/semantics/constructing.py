@@ -1,0 +1,118 @@
+"""What a class's constructor leaves switched off: ``if self.every > 0:`` where ``__init__(…, every=-1)`` stored it.
+
+Such an attribute has its default where no construction in the project passes the parameter; one that is handed on from
+the constructor around, as it came, is followed there. Models that are made from saved configurations say nothing by
+their defaults, nor do modules that nothing in sight constructs: a table or a file may list what they are made with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from awp_lint.detector.semantics.conditions import passed_for
+from awp_lint.detector.semantics.edges import Edge
+from awp_lint.detector.semantics.facts import GUARD_REFERENCE
+from awp_lint.detector.semantics.gating import Unresolved, bound_of, unbound
+from awp_lint.detector.semantics.index import Index
+from awp_lint.detector.semantics.switches import VARIES
+
+_DEPTH = 4  # constructors that hand a parameter on
+
+
+class Constructions:
+    """What attributes are made with. ``edges`` are those of the call graph, before parts of functions are divided."""
+
+    def __init__(
+        self,
+        index: Index,
+        edges: Sequence[Sequence[Edge]],
+        unresolved: Unresolved,
+        is_module: Callable[[int], bool],
+    ) -> None:
+        self._index = index
+        self._edges = edges
+        self._unresolved = unresolved
+        self._is_module = is_module
+        self._callers: dict[int, list[tuple[int, Edge]]] | None = None
+        self._known: dict[tuple[int, str], frozenset[str]] = {}
+
+    def defaults(self, cls: int, attribute: str) -> frozenset[str]:
+        """The texts of the constants that an attribute of a class's objects has; empty where anything else may be."""
+        key = cls, attribute
+        if key not in self._known:
+            made = self._made_from(cls, attribute)
+            self._known[key] = frozenset(self._passed(*made, _DEPTH) or ()) if made is not None else frozenset()
+        return self._known[key]
+
+    def _made_from(self, cls: int, attribute: str) -> tuple[int, str] | None:
+        """The constructor, and the parameter of it, that alone an attribute is made from, in derived classes too."""
+        index = self._index
+        found: set[tuple[int, str] | None] = set()
+        writers: set[int] = set()
+        for current in {*index.mro(cls), *index.below(cls)}:
+            fact = index.classes[current]
+            first = index.first_function[index.class_file[current]]
+            for name, number, ref in fact.attributes:
+                if name == attribute:
+                    own = type(ref) is tuple and ref[:2] == ("p", number)
+                    found.add((first + number, str(ref[2])) if own else None)
+            writers.update(first + n for _, n in fact.methods if attribute in index.functions[first + n].writes)
+            if any("ConfigMixin" in base for base in index.base_names(current)):
+                return None
+        made = next(iter(found)) if len(found) == 1 else None
+        if made is None or writers != {made[0]} or VARIES.fullmatch(made[1]):
+            return None
+        function = index.functions[made[0]]
+        constructor = function.qualname.endswith(".__init__") and "register_to_config" not in function.routes
+        return made if constructor else None
+
+    def _passed(self, gid: int, name: str, depth: int) -> set[str] | None:
+        """The texts of the constants that are passed for a constructor's parameter; None where it may be others."""
+        function = self._index.functions[gid]
+        cls = self._index.class_of(gid)
+        default = _text(dict(function.defaults).get(name, ""))
+        if cls is None or not default or not depth:
+            return None
+        position = function.parameters.index(name) - bound_of(function)
+        classes = {self._index.classes[c].qualname.rpartition(".")[2] for c in (cls, *self._index.below(cls))}
+        if any(self._unresolved.may_construct(short, name, position) for short in classes):
+            return None
+        found: set[str] = set()
+        for node, edge in self._calls_of(gid):
+            if node >= len(self._index.functions) or edge.guard & GUARD_REFERENCE or edge.call < 0:
+                return None
+            call = self._index.functions[node].calls[edge.call]
+            code = "" if unbound(call.callee, function) else passed_for(call.passed, name, position)
+            if code is None:
+                found.add(default)
+            elif code[:1] == "=" and self._index.functions[node].qualname.endswith(".__init__"):
+                above = self._passed(node, code[1:], depth - 1)
+                if above is None:
+                    return None
+                found |= above
+            elif code in ("None", "True", "False"):
+                found.add(code)
+            else:
+                return None
+        if found:
+            return found
+        return None if self._is_module(cls) or default == "None" else {default}  # nobody constructs it here
+
+    def _calls_of(self, gid: int) -> Iterator[tuple[int, Edge]]:
+        if self._callers is None:
+            self._callers = {}
+            for node, edges in enumerate(self._edges):
+                for edge in edges:
+                    self._callers.setdefault(edge.target, []).append((node, edge))
+        for node, edge in self._callers.get(gid, ()):
+            if node < len(self._index.functions):
+                yield node, edge
+            else:
+                yield from self._callers.get(node, ())
+
+
+def _text(code: str) -> str:
+    """The text of a default that its code tells; the empty string for others."""
+    if code[:1] == "#":
+        return code[1:]
+    return code if code in ("None", "True", "False") else ""
