@@ -187,8 +187,17 @@ def _named_for_nobody(path: str, qualname: str) -> bool:
     return bool(_TRAINING_CLASSES.search(qualname))
 
 
+def whole_program(frequency: Frequency) -> bool:
+    """Whether the calls that lead here begin in a program of the project's own: all its callers are there to see, and
+    nothing else decides how often it runs."""
+    return frequency.known and bool(frequency.chain) and frequency.chain[0].function in ("main", "<module>")
+
+
 def per_item_only(frequency: Frequency) -> bool:
-    """Whether a statement is hot only since a request has several items: once an item is not much for a copy."""
+    """Whether a statement is hot only since a request has several items: once an item is not much for a copy, unless
+    the program itself has the loop over the items."""
+    if whole_program(frequency) and Level.ITEM in frequency.path:
+        return False
     return frequency.known and all(level in (Level.REQUEST, Level.ITEM, Level.LOOP) for level in frequency.path)
 
 

@@ -16,7 +16,7 @@ from awp_lint.detector.semantics.regions import is_template
 from awp_lint.detector.semantics.view import FileView, Frequency, FunctionView, Level
 from awp_lint.rules.base import Candidate
 from awp_lint.rules.batching.calls import over_batches
-from awp_lint.rules.common import beside_service
+from awp_lint.rules.common import beside_service, whole_program
 from awp_lint.rules.told import called_fallback, called_host, wait_allowed
 
 #: Caches are flushed in training, too.
@@ -69,7 +69,9 @@ def _negligible(rule: str, candidate: Candidate, view: FunctionView, file: FileV
     if rule != _FLUSHES and beside_service(view, candidate.node, candidate.frequency):
         return True
     if candidate.frequency.known and path and not _walks(rule, candidate):
-        if _SINGLE.fullmatch(rule) and _once_an_item(path, candidate.node, view):
+        # where a program's own loop over its items is seen, each of them pays
+        counted = whole_program(candidate.frequency) and Level.ITEM in path
+        if _SINGLE.fullmatch(rule) and not counted and _once_an_item(path, candidate.node, view):
             return True
         if _SINGLE.fullmatch(rule) and _beside_generation(candidate.frequency, view):
             return True
@@ -83,7 +85,7 @@ def _negligible(rule: str, candidate: Candidate, view: FunctionView, file: FileV
             return True
         if rule == "AWP303" and Level.TOKEN in path and not _in_a_layer(path):
             return True
-        if rule == "AWP105" and _ONE_AN_ITEM.issuperset(path) and Level.ITEM in path:
+        if rule == "AWP105" and not counted and _ONE_AN_ITEM.issuperset(path) and Level.ITEM in path:
             return True
         if _SMALL.match(rule) and _beside_denoising(candidate.frequency, view):
             return True

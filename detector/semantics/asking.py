@@ -17,7 +17,7 @@ from awp_lint.detector.semantics.frequency import call_line
 from awp_lint.detector.semantics.linked import Entry, Place
 from awp_lint.detector.semantics.outside import Outside
 from awp_lint.detector.semantics.values import Value
-from awp_lint.detector.semantics.view import Frequency
+from awp_lint.detector.semantics.view import Callers, Frequency
 
 Question = tuple[Any, ...]  # the question's name and its arguments
 Answers = dict[Question, Any]
@@ -44,6 +44,15 @@ class ProjectView(Outside, Protocol):
 
     def defaults(self, field: str) -> tuple[str, ...]:
         """The texts of a field's defaults in the configuration classes that the file imports or defines."""
+
+    def callers(self, qualname: str, line: int) -> Callers:
+        """Who calls the file's function whose first line (decorators included) this is."""
+
+    def switches_off(self, function: str) -> bool:
+        """Whether the function of this dotted name switches gradients off for what it does, or for some of it."""
+
+    def speaks_of(self, word: str) -> bool:
+        """Whether a function, an import or a call anywhere in the project has the word in its name."""
 
     def reached(self, qualname: str, line: int, call: tuple[int, int]) -> tuple[str, ...]:
         """Dotted names of the project's functions that the call at (line, UTF-8 column) in that function may run."""
@@ -103,6 +112,12 @@ class Asking:
     def global_value(self, dotted: str) -> Value | None:
         return self._ask(("global_value", dotted))  # type: ignore[no-any-return]
 
+    def switches_off(self, function: str) -> bool:
+        return self._ask(("switches_off", function))  # type: ignore[no-any-return]
+
+    def speaks_of(self, word: str) -> bool:
+        return self._ask(("speaks_of", word))  # type: ignore[no-any-return]
+
     def entered(self, qualname: str, line: int) -> Entered:
         number = self._numbers.get((qualname, line))
         if number is None:
@@ -152,6 +167,10 @@ class Asking:
     def defaults(self, field: str) -> tuple[str, ...]:
         return self._ask(("defaults", field))  # type: ignore[no-any-return]
 
+    def callers(self, qualname: str, line: int) -> Callers:
+        number = self._numbers.get((qualname, line))
+        return Callers() if number is None else Callers(*self._ask(("callers", number)))
+
     def reached(self, qualname: str, line: int, call: tuple[int, int]) -> tuple[str, ...]:
         number = self._numbers.get((qualname, line))
         if number is None:
@@ -176,7 +195,7 @@ def from_project(project: Any, path: str, answers: Answers | None = None) -> Cal
             return known[question]
         except KeyError:
             name, *arguments = question
-            if name in ("entry", "parts", "reached", "defaults"):
+            if name in ("entry", "parts", "reached", "callers", "defaults"):
                 arguments = [path, *arguments]
             answer = known[question] = getattr(project, name)(*arguments)
             return answer

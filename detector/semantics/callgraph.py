@@ -37,6 +37,7 @@ class CallGraph:
         self.targets: dict[tuple[int, int], tuple[int, ...]] = {}  # (gid, number of the call) → nodes
         self._dispatch: dict[tuple[int, str], int] = {}
         self._unresolved = Unresolved()
+        self._sources: dict[int, list[tuple[int, int]]] | None = None
         self._ducks: dict[tuple[int, str, int], int | None] = {}
         self._is_module = [self._module(cid) for cid in range(len(index.classes))]
         self._families = self._method_families()
@@ -252,6 +253,23 @@ class CallGraph:
         if node < len(self.index.functions):
             return (node,)
         return tuple(edge.target for edge in self.edges[node])
+
+    def callers(self, gid: int) -> list[tuple[int, int]]:
+        """Who calls a function: the functions, each with the guard of its call."""
+        if self._sources is None:
+            self._sources = {}
+            for node, edges in enumerate(self.edges):
+                for edge in edges:
+                    self._sources.setdefault(edge.target, []).append((node, edge.guard))
+        found: list[tuple[int, int]] = []
+        for wanted in (gid, *self.gates.of_function.get(gid, ())):
+            for node, guard in self._sources.get(wanted, ()):
+                if self.real[node] >= 0:
+                    found.append((self.real[node], guard))
+                else:  # through a dispatch node: whoever calls that
+                    above = self._sources.get(node, ())
+                    found += [(self.real[source], guard) for source, guard in above if self.real[source] >= 0]
+        return found
 
     def calling_files(self) -> dict[int, set[int]]:
         """For each function the files whose calls may run it."""

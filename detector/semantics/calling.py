@@ -7,7 +7,7 @@ import ast
 from awp_lint.detector.semantics import conditions
 from awp_lint.detector.semantics.binding import Binding
 from awp_lint.detector.semantics.drafts import FunctionDraft
-from awp_lint.detector.semantics.facts import GUARD_REFERENCE, GUARD_START, SELF, UNKNOWN, CallFact
+from awp_lint.detector.semantics.facts import GUARD_LAST, GUARD_REFERENCE, GUARD_START, SELF, UNKNOWN, CallFact
 from awp_lint.detector.semantics.stopwords import BUILTINS, METHODS
 
 _STARTERS = frozenset(
@@ -30,13 +30,15 @@ class Calling(Binding):
                     self.grow(func.value, item, f)  # type: ignore[attr-defined]
             elif attribute in ("register_modules", "add_module", "register_module"):
                 self.registered(node, f)
-        if attribute not in METHODS:
+        # A list takes one item at a time: a cache of keys and values is appended to with both.
+        if attribute not in METHODS or (attribute == "append" and len(node.args) + len(node.keywords) > 1):
             callee = self.ref(func, f)
             if callee != UNKNOWN or attribute:
                 if callee == UNKNOWN:  # what a library defines is no method of the project, whatever its name
                     method = "" if self.of_library(func.value, f) else attribute  # type: ignore[attr-defined]
                     callee = self.intern((".", UNKNOWN, method))
-                f.add(CallFact(node.lineno, node.col_offset, callee, loops, guard, self.passed(node, f)))
+                last = GUARD_LAST if f.cut and (node.lineno, node.col_offset) in f.cut else 0
+                f.add(CallFact(node.lineno, node.col_offset, callee, loops, guard | last, self.passed(node, f)))
         name = attribute or (func.id if type(func) is ast.Name else "")
         if name in _ASKERS:
             return

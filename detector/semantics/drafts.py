@@ -12,9 +12,10 @@ class FunctionDraft:
     """A function under construction. ``env`` says what its local names refer to at the moment."""
 
     __slots__ = (
-        "annotations", "awp", "binding", "body", "branches", "calls", "cls", "decorators", "defaults", "env", "filled",
-        "guarded", "header", "index", "kind", "line", "loop_end", "loops", "outer", "parameters", "properties",
-        "qualname", "region", "replaced", "returns", "routes", "scope", "stored", "unsure", "when", "writes",
+        "annotations", "awp", "binding", "body", "branches", "calls", "cls", "cut", "decorators", "defaults", "env",
+        "filled", "guarded", "header", "index", "kind", "line", "loop_end", "loops", "outer", "parameters",
+        "properties", "qualname", "region", "replaced", "returns", "routes", "scope", "stored", "unsure", "when",
+        "writes",
     )  # fmt: skip
 
     def __init__(self, index: int, qualname: str, outer: FunctionDraft | None, cls: int) -> None:
@@ -34,6 +35,7 @@ class FunctionDraft:
         self.annotations: list[tuple[str, Ref]] = []
         self.returns: list[Ref] = []
         self.calls: list[CallFact] = []
+        self.cut: frozenset[tuple[int, int]] = frozenset()  # calls of whose result the last position alone is used
         self.properties: dict[str, tuple[tuple[str, ...], int, int]] = {}
         self.writes: dict[str, None] = {}
         self.loops: list[LoopFact] = []

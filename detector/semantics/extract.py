@@ -13,6 +13,7 @@ from awp_lint.detector.semantics.drafts import ClassDraft, FunctionDraft
 from awp_lint.detector.semantics.facts import (
     CLS,
     GUARD_FIRST,
+    GUARD_OFF,
     GUARD_ONCE,
     GUARD_REFERENCE,
     GUARD_SKIP,
@@ -28,6 +29,7 @@ from awp_lint.detector.semantics.facts import (
 )
 from awp_lint.detector.semantics.loops import loop_kind
 from awp_lint.detector.semantics.masking import source_lines
+from awp_lint.detector.semantics.positions import last_alone
 from awp_lint.detector.semantics.switches import default_of
 from awp_lint.detector.semantics.view import LoopKind, Region
 
@@ -59,6 +61,7 @@ class _Extractor(Calling):
         self.loops = False
         self.turns: list[tuple[set[str], tuple[str, ...]]] = []  # of each loop around: its indices, the loops around it
         self._lines: list[str] | None = None
+        self.cuts = "[:, -1" in text or "[..., -1" in text
 
     def facts(self) -> FileFacts:
         top = self.new_function("<module>", None, -1)
@@ -194,6 +197,8 @@ class _Extractor(Calling):
             self.expr(node.body, function, (), 0)
             return
         function.region |= self.definition_region(node, function)
+        if self.cuts:
+            function.cut = last_alone(node)
         self.block(node.body, function, (), 0)
 
     def definition_region(self, node: ast.FunctionDef | ast.AsyncFunctionDef, function: FunctionDraft) -> Region:
@@ -338,6 +343,8 @@ class _Extractor(Calling):
                 self.expr(item.context_expr, f, loops, guard)
                 if item.optional_vars is not None:
                     self.bind(item.optional_vars, self.ref(item.context_expr, f), f)
+                if regions.opened_by(item.context_expr, self.imported_name) & Region.INFERENCE:
+                    guard |= GUARD_OFF
             self.block(node.body, f, loops, guard)
         elif isinstance(node, ast.Try) or type(node).__name__ == "TryStar":
             self.attempt(node, f, loops, guard)

@@ -39,6 +39,8 @@ GUARD_SKIP = 1  # does not heat what it calls: training, tests, error paths, exp
 GUARD_ONCE = 2  # runs once a process: lazily made state
 GUARD_REFERENCE = 4  # not called here, only handed on: a callback
 GUARD_START = 8  # handed on to be run at once: a thread's target, a task
+GUARD_LAST = 32  # of what it gives, the last position alone is used
+GUARD_OFF = 64  # no gradients are recorded around it
 GUARD_FIRST = 16  # runs in the first step of a request only: prefill, lazily set-up state of a request
 
 

@@ -12,12 +12,12 @@ from typing import NamedTuple
 
 from awp_lint.detector.config import Settings
 from awp_lint.detector.semantics.callgraph import CallGraph
-from awp_lint.detector.semantics.facts import function_names
+from awp_lint.detector.semantics.facts import GUARD_LAST, GUARD_OFF, GUARD_REFERENCE, function_names
 from awp_lint.detector.semantics.frequency import Frequencies, Reach
 from awp_lint.detector.semantics.index import Index, IndexedFile
 from awp_lint.detector.semantics.summaries import FileValues, link_values
 from awp_lint.detector.semantics.values import Certainty, Value
-from awp_lint.detector.semantics.view import Level
+from awp_lint.detector.semantics.view import Level, Region
 
 _MAX_REACHED = 16
 
@@ -53,6 +53,7 @@ class Linked:
         self.frequencies = Frequencies(self.graph, settings.entry_points)
         self._numbers = {file.path: number for number, file in enumerate(self.index.files)}
         self._callers: dict[int, set[int]] | None = None
+        self._spoken: dict[str, bool] = {}
         self._names: dict[int, list[tuple[str, int]]] = {}
         self._values = link_values(values, self, target=settings.target)
 
@@ -136,6 +137,41 @@ class Linked:
             elif self.frequencies.caller[node] != self.frequencies.caller[gid] or reach != whole:
                 found.append((parameter, state, self._entry(node, reach, self.frequencies.heats(gid))))
         return tuple(found)
+
+    def callers(self, path: str, function: int) -> tuple[int, bool, bool]:
+        """Who calls a file's function, by its number: see :class:`~awp_lint.detector.semantics.view.Callers`."""
+        gid = self.index.first_function[self._numbers[path]] + function
+        direct = self.graph.callers(gid)
+        last = bool(direct) and all(guard & GUARD_LAST and not guard & GUARD_REFERENCE for _, guard in direct)
+        seen = {gid}
+        waiting = [gid]
+        while waiting:
+            for caller, guard in self.graph.callers(waiting.pop()):
+                if guard & GUARD_OFF or Region(self.index.functions[caller].regions) & Region.INFERENCE:
+                    return len(direct), last, True
+                if caller not in seen:
+                    seen.add(caller)
+                    waiting.append(caller)
+        return len(direct), last, False
+
+    def switches_off(self, function: str) -> bool:
+        """Whether the function of this dotted name switches gradients off for what it does, or for some of it."""
+        gid = self.index.by_function.get(function)
+        if gid is None:
+            return False
+        fact = self.index.functions[gid]
+        return bool(Region(fact.regions) & Region.INFERENCE) or any(call.guard & GUARD_OFF for call in fact.calls)
+
+    def speaks_of(self, word: str) -> bool:
+        """Whether a function, an import or a call anywhere in the project has the word in its name."""
+        known = self._spoken.get(word)
+        if known is None:
+            known = self._spoken[word] = any(
+                any(word in (fact.name or fact.module) for fact in file.facts.imports)
+                or any(word in f.qualname or any(word in str(c.callee) for c in f.calls) for f in file.facts.functions)
+                for file in self.index.files
+            )
+        return known
 
     def _place(self, gid: int, call: int) -> Place:
         number = self.index.function_file[gid]

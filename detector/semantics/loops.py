@@ -108,7 +108,7 @@ _TARGETS: tuple[tuple[LoopKind, re.Pattern[str]], ...] = (
     (LoopKind.STEPS, _pattern(r"(time)?step(_idx|_index)?", r"(frame|time)_idx|frame")),
     (LoopKind.TOKENS, _pattern(r"(new_)?token(_idx|_pos)?", "cur_pos")),
     (LoopKind.REQUESTS, _pattern(r"req(uest)?(_id|_idx|_index)?", "prompt|sentence|seq_group")),
-    (LoopKind.BATCH, _pattern("b(atch)?_?(idx|index|i)", "batch|bi", "(sample|row|beam|image|seq)(_idx|_id)?")),
+    (LoopKind.BATCH, _pattern("b(atch)?_?(idx|index|i)", "batch|bi", "(sample|row|beam|image|passage|seq)(_idx|_id)?")),
     (LoopKind.EPOCHS, _pattern("epoch(_idx)?")),
     (LoopKind.RETRIES, _pattern("attempt|retry|trial")),
     (LoopKind.FILES, _pattern(r"(\w+_)?(file|path|filename)")),
@@ -285,7 +285,10 @@ def _fixed(node: ast.expr) -> bool:
 
 
 def _counts(loop: LoopNode) -> bool:
-    """``for row in range(len(texts))``: what is counted are rows of a batch, one a text."""
+    """``for row in range(len(texts))``, ``for row, text in enumerate(texts): x[row]``: what is counted are rows of a
+    batch, one a text."""
+    if isinstance(loop, (ast.For, ast.AsyncFor)) and _numbers_rows(loop):
+        return True
     return (
         isinstance(loop, (ast.For, ast.AsyncFor, ast.comprehension))
         and isinstance(loop.iter, ast.Call)
@@ -293,6 +296,22 @@ def _counts(loop: LoopNode) -> bool:
         and len(loop.iter.args) == 1
         and _match(_target_words(loop.target), False) is LoopKind.BATCH
     )
+
+
+def _numbers_rows(loop: ast.For | ast.AsyncFor) -> bool:
+    """Whether the number that ``enumerate`` gives, named as that of a row, says which row of something is meant."""
+    target, source = loop.target, loop.iter
+    if not (isinstance(source, ast.Call) and _called(source) == "enumerate" and isinstance(target, ast.Tuple)):
+        return False
+    number = target.elts[0]
+    if not isinstance(number, ast.Name) or _match(_target_words(number), False) is not LoopKind.BATCH:
+        return False
+    for part in (part for statement in loop.body for part in ast.walk(statement)):
+        if isinstance(part, ast.Subscript) and isinstance(part.ctx, ast.Load):
+            first = part.slice.elts[0] if isinstance(part.slice, ast.Tuple) and part.slice.elts else part.slice
+            if isinstance(first, ast.Name) and first.id == number.id:
+                return True
+    return False
 
 
 def _axis(node: ast.expr) -> int | None:

@@ -26,7 +26,7 @@ from awp_lint.detector.semantics.names import FileNames, ScopeNames
 from awp_lint.detector.semantics.outside import ValueTable
 from awp_lint.detector.semantics.summaries import summarise_file
 from awp_lint.detector.semantics.values import Kind, Value
-from awp_lint.detector.semantics.view import Frequency, LoopKind, Region, Target
+from awp_lint.detector.semantics.view import Callers, Frequency, LoopKind, Region, Target
 
 
 class FileModel:
@@ -66,6 +66,9 @@ class FileModel:
     def target(self) -> Target:
         """What the code will run on."""
         return self.settings.target
+
+    def speaks_of(self, word: str) -> bool:
+        return self.project.speaks_of(word)
 
     def defaults(self, field: str) -> tuple[str, ...]:
         """The texts of a field's defaults in the configuration classes that the file imports or defines."""
@@ -222,6 +225,12 @@ class FunctionModel:
         if owner is None or value.kind in (Kind.CALLABLE, Kind.EXTERNAL):
             return None
         return self.file.project.method(owner, node.attr) or f"{owner}.{node.attr}"
+
+    def callers(self) -> Callers:
+        return self.file.project.callers(self.definition.qualname, self.definition.first_line)
+
+    def switches_off(self, function: str) -> bool:
+        return self.file.project.switches_off(function)
 
     def targets(self, call: ast.Call) -> tuple[str, ...]:
         definition = self.definition

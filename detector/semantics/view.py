@@ -12,7 +12,7 @@ import enum
 import functools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from awp_lint.detector.finding import Frame
 from awp_lint.detector.semantics.values import Certainty, Value
@@ -63,6 +63,15 @@ class Frequency:
         if not self.known:
             return "unknown"
         return "×".join(level.value for level in self.path) or "setup"
+
+
+class Callers(NamedTuple):
+    """Who calls a function, as far as the project shows. ``calls``: how many there are; ``last``: of what each of them
+    gives the last position alone is used (``x[:, -1]``); ``off``: gradients are off at one, or further up."""
+
+    calls: int = 0
+    last: bool = False
+    off: bool = False
 
 
 class Region(enum.Flag):
@@ -156,6 +165,12 @@ class FunctionView(Protocol):
         For a method of a value whose class is known: ``torch.Tensor.item``, ``transformers.GenerationMixin.generate``.
         """
 
+    def callers(self) -> Callers:
+        """Who calls the definition."""
+
+    def switches_off(self, function: str) -> bool:
+        """Whether the project's function of this dotted name switches gradients off for what it does, or for some."""
+
     def targets(self, call: ast.Call) -> tuple[str, ...]:
         """Dotted names of the project's functions that the call may reach; empty when unknown or outside."""
 
@@ -210,6 +225,9 @@ class FileView(Protocol):
     def target(self) -> Target: ...
 
     def functions(self) -> Iterator[FunctionView]: ...
+
+    def speaks_of(self, word: str) -> bool:
+        """Whether a function, an import or a call anywhere in the project has the word in its name."""
 
     def defaults(self, field: str) -> tuple[str, ...]:
         """The texts of a field's defaults in the configuration classes that the file imports or defines."""

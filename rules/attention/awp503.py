@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from awp_lint.detector.finding import Confidence, Effect, Event, Fix, RootCause, Safety
-from awp_lint.detector.semantics.view import FileView, FunctionView
+from awp_lint.detector.semantics.view import FileView, Frequency, FunctionView, Level
 from awp_lint.rules.base import Candidate, Rule
 from awp_lint.rules.common import (
     argument,
@@ -21,6 +21,7 @@ from awp_lint.rules.common import (
     served_frequency,
     short,
     sureness,
+    whole_program,
 )
 from awp_lint.rules.edits import add_keyword, pure_chain, remove
 from awp_lint.rules.flow import binding, version
@@ -56,7 +57,7 @@ class ExpandedKv(Rule):
         """
     fine = """
         - With a mask, in fp32 or with large heads the grouped call may fall back to the slow kernel: shown at low
-          confidence only.
+          confidence only, unless the steps of a program's own decoder go without the mask.
         - torch before 2.5; functions that decide between both forms.
         """
     safety = """
@@ -104,7 +105,7 @@ class ExpandedKv(Rule):
         mask = argument(node, 3, "attn_mask")
         unmasked = mask is None or (isinstance(mask, ast.Constant) and mask.value is None)
         confidence = lower(self.confidence, sureness(view, node, frequency))
-        if not unmasked:
+        if not unmasked and not (whole_program(frequency) and _none_in_steps(mask, frequency, view)):
             confidence = Confidence.LOW
         name = short(key, 30) if key is not None else "key"
         yield Candidate(
@@ -152,6 +153,14 @@ class ExpandedKv(Rule):
             effects=(Effect.NUMERICS,),
             requires=("heads lie in dimension -3, and the fused kernels take this mask, head size and type",),
         )
+
+
+def _none_in_steps(mask: ast.expr | None, frequency: Frequency, view: FunctionView) -> bool:
+    """Whether a decoder's steps of one token go without the mask: ``mask = None``, and one only ``if length > 1``."""
+    if not isinstance(mask, ast.Name) or Level.TOKEN not in frequency.path:
+        return False
+    given = [s.value for s in view.assignments(mask.id) if isinstance(s, ast.Assign)]
+    return any(isinstance(value, ast.Constant) and value.value is None for value in given)
 
 
 def _repeat_of(key: ast.expr, view: FunctionView) -> ast.Call | None:

@@ -15,6 +15,7 @@ _PAST = re.compile(
     r"past|prev(ious)?_?(k|key|v|value)|(k|key|v|value|kv)s?_?cache|cache_?(k|key|v|value)|cached|layer_past|prev_kv",
     re.IGNORECASE,
 )
+_CACHE = re.compile(r"cache$", re.IGNORECASE)
 _KV = re.compile(r"(^|_)(k|v|key|value|keys|values|kv)(_|s?$|\d)|(key|value)_?(states|layer)", re.IGNORECASE)
 
 
@@ -94,7 +95,8 @@ class CatKvCache(Rule):
             return
         old, new = parts.elts
         old_text, new_text = ast.unparse(old), ast.unparse(new)
-        if not _PAST.search(old_text) or not _KV.search(_last(new)) or _PAST.search(new_text):
+        held = _own_part(old, view)
+        if not (_PAST.search(old_text) or held) or not _KV.search(_last(new)) or _PAST.search(new_text):
             return
         frequency = view.frequency(node)
         if frequency.known and not frequency.path:
@@ -110,6 +112,13 @@ class CatKvCache(Rule):
             frequency=frequency,
             why=frequency_reason(frequency),
         )
+
+
+def _own_part(node: ast.expr, view: FunctionView) -> bool:
+    """Keys or values that a cache keeps: ``self.key`` of a ``KVCache``."""
+    owner = (view.class_name or "").rpartition(".")[2]
+    own = isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self"
+    return own and bool(_CACHE.search(owner)) and bool(_KV.search(_last(node)))
 
 
 def _last(node: ast.expr) -> str:

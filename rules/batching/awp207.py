@@ -11,6 +11,7 @@ from awp_lint.detector.finding import Confidence, Effect, Event, Fix, MarkKind, 
 from awp_lint.detector.semantics.values import Kind
 from awp_lint.detector.semantics.view import FileView, FunctionView
 from awp_lint.rules.base import Candidate, Rule
+from awp_lint.rules.batching.unsorted import unsorted_batches
 from awp_lint.rules.common import (
     argument,
     callee,
@@ -45,16 +46,18 @@ class PaddedBatch(Rule):
     cost_us = 2000.0
     event = Event.LAUNCHES
     mark = MarkKind.CALL
-    words = (b"max_length",)
-    nodes = (ast.Call,)
+    words = (b"max_length", b"range(")
+    nodes = (ast.Call, ast.For)
 
-    summary = "requests are padded to one fixed length, whatever theirs is"
+    summary = "requests are padded far beyond their own length"
     what = """
-        A tokenizer called with `padding="max_length"` on a served path.
+        A tokenizer called with `padding="max_length"` on a served path; and a list of texts that is cut into batches
+        as it comes (`texts[i : i + n]`), each of which is padded to its longest text in front of a model.
         """
     why = """
         A text of 30 tokens padded to 512 makes the model compute 17 times as much. Linear layers cost in proportion,
-        attention with the square of the length.
+        attention with the square of the length. One long text in a batch of short ones does the same to all of them:
+        in the order of their lengths, batches hold texts that are alike.
         """
     fine = """
         - Models that expect one length: the text encoders of diffusion pipelines, CLIP, SigLIP, Whisper, recognised by
@@ -62,13 +65,13 @@ class PaddedBatch(Rule):
         - A length out of a model's `config`, for which its layers may be made: low confidence.
         - One shape on purpose, for a compiled, captured or exported model, recognised likewise: shown at low
           confidence.
-        - One batch padded to its longest item where lengths differ much costs too, but no code tells how much they
-          differ: that is left to the profile.
+        - One batch padded to its longest item: that is what a request asked for. Batches of a list are told of only
+          where nothing in the function speaks of sorting, buckets or lengths.
         """
     safety = """
         Unsafe (numerics, structure): the literal becomes `"longest"`, which is right where the model masks its padding
-        and nobody counts on the length. Add `pad_to_multiple_of=64` where few shapes matter; sort requests by length
-        before they are batched.
+        and nobody counts on the length. Add `pad_to_multiple_of=64` where few shapes matter. Sorting a list by length
+        before it is cut, and bringing the results back into order, is a recommendation.
         """
     tolerance = 16
     references = (
@@ -101,6 +104,9 @@ class PaddedBatch(Rule):
         """
 
     def candidates(self, node: ast.AST, view: FunctionView, file: FileView) -> Iterator[Candidate]:
+        if isinstance(node, ast.For):
+            yield from _in_order(node, view, file)
+            return
         assert isinstance(node, ast.Call)
         padding = argument(node, None, "padding")
         if not (isinstance(padding, ast.Constant) and padding.value == "max_length"):
@@ -131,7 +137,8 @@ class PaddedBatch(Rule):
         )
 
     def rewrite(self, candidate: Candidate, definition: Definition) -> Fix | None:
-        assert isinstance(candidate.data, ast.Constant)
+        if not isinstance(candidate.data, ast.Constant):
+            return None
         code = definition.text(candidate.data)
         if code[1:-1] != "max_length":
             return None
@@ -141,4 +148,20 @@ class PaddedBatch(Rule):
             edits=(definition.replace(candidate.data, f"{code[0]}longest{code[-1]}"),),
             effects=(Effect.NUMERICS, Effect.STRUCTURE),
             requires=("the model masks padding, and nothing counts on the length",),
+        )
+
+
+def _in_order(loop: ast.For, view: FunctionView, file: FileView) -> Iterator[Candidate]:
+    for found in unsorted_batches(loop, view, file):
+        frequency = served_frequency(view, found.padded)
+        if frequency is None:
+            return
+        texts = short(found.texts, 40)
+        yield Candidate(
+            node=found.padded,
+            message=f"batches of `{texts}` are padded to the longest text of each, in the order they come",
+            action=f"sort `{texts}` by length before cutting batches, and put the results back into order",
+            confidence=lower(PaddedBatch.confidence, judge(frequency)),
+            frequency=frequency,
+            why=(f"the loop of line {loop.lineno} cuts `{texts}` as it is", *frequency_reason(frequency)),
         )

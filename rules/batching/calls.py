@@ -84,12 +84,18 @@ def _inputs(loop: ast.For | ast.AsyncFor | ast.comprehension, view: FunctionView
     )
 
 
+def counted(loop: ast.For | ast.AsyncFor | ast.comprehension) -> ast.expr:
+    """What a loop goes over, without progress bars and numbers around it."""
+    source = loop.iter
+    while isinstance(source, ast.Call) and callee(source) in _SHOWN and source.args:
+        source = source.args[0]
+    return source
+
+
 def over_batches(loop: ast.For | ast.AsyncFor | ast.comprehension) -> bool:
     """Whether the loop goes over batches already: loaders, chunks, or a range with a step."""
-    counted = loop.iter
-    while isinstance(counted, ast.Call) and callee(counted) in _SHOWN and counted.args:
-        counted = counted.args[0]
-    if isinstance(counted, ast.Call) and len(counted.args) == 3 and callee(counted) in ("range", "trange"):
+    source = counted(loop)
+    if isinstance(source, ast.Call) and len(source.args) == 3 and callee(source) in ("range", "trange"):
         return True
     words = [*target_names(loop.target)]
     for node in ast.walk(loop.iter):

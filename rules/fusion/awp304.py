@@ -11,7 +11,7 @@ from awp_lint.detector.finding import Confidence, Event, Related, RootCause
 from awp_lint.detector.semantics.values import Kind
 from awp_lint.detector.semantics.view import FileView, FunctionView, Level
 from awp_lint.rules.base import Candidate, Rule
-from awp_lint.rules.common import ancestors, frequency_reason, judge, lower, often, short
+from awp_lint.rules.common import ancestors, frequency_reason, judge, lower, often, short, whole_program
 from awp_lint.rules.flow import Version, version
 from awp_lint.rules.fusion.context import class_node, place
 
@@ -146,7 +146,8 @@ class SplitProjection(Rule):
             linear = [view.value(p.call.func) for p in group]
             known = all(v.kind is Kind.MODULE and v.cls is not None and _LINEAR.search(v.cls) for v in linear)
             # over the many positions of a picture a product fills the device by itself; a token's does not
-            if not (known and Level.TOKEN in frequency.path and _OWN.search(file.text) is not None):
+            own = whole_program(frequency) or _OWN.search(file.text) is not None
+            if not (known and Level.TOKEN in frequency.path and own):
                 cap = lower(cap, Confidence.LOW)
             cls = class_node(view, file)
             if cls is not None and any(isinstance(s, ast.FunctionDef) and _FUSED.search(s.name) for s in cls.body):

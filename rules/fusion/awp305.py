@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from awp_lint.detector.finding import Confidence, Edit, Effect, Event, Fix, RootCause, Safety
+from awp_lint.detector.semantics.positions import takes_last
 from awp_lint.detector.semantics.values import Device, Kind
 from awp_lint.detector.semantics.view import FileView, FunctionView
 from awp_lint.rules.base import Candidate, Rule
@@ -22,6 +23,7 @@ from awp_lint.rules.common import (
     served_frequency,
     short,
     sureness,
+    whole_program,
 )
 from awp_lint.rules.flow import resolve
 from awp_lint.rules.fusion.algebra import number
@@ -38,11 +40,13 @@ _KEEPS = re.compile(r"logits_to_keep|logits_indices|last_token_only|only_last|co
 
 @dataclass(frozen=True, slots=True)
 class _Head:
-    """A head applied to all positions of ``hidden``; with ``last``, only position ``last`` of the result is used."""
+    """A head applied to all positions of ``hidden``; with ``last``, the last one of the result alone is used, here or
+    (``callers``) by all who call the function."""
 
     call: ast.Call
     hidden: ast.expr
     last: bool
+    callers: bool = False
 
 
 class FullLogits(Rule):
@@ -60,8 +64,9 @@ class FullLogits(Rule):
 
     summary = "the vocabulary head runs on every position although one position is used"
     what = """
-        A head (`self.lm_head(hidden_states)`) of whose result only the last position is read (`logits[:, -1]`), and the
-        head of a causal language model's `forward` that offers its callers no way to ask for fewer positions.
+        A head (`self.lm_head(hidden_states)`) of whose result only the last position is read (`logits[:, -1]`), in the
+        same function or, in a program of which all callers are seen, by everyone who calls it; and the head of a
+        causal language model's `forward` that offers its callers no way to ask for fewer positions.
         """
     why = """
         In prefill the head is a matrix product of all prompt positions with the whole vocabulary, often the largest of
@@ -121,6 +126,8 @@ class FullLogits(Rule):
         if len(node.args) != 1 or node.keywords or opaque(node) or not _is_head(node.func, view):
             return
         found = _last_only(node, view)
+        if found is None and _last_for_callers(node, view):
+            found = _Head(node, node.args[0], True, callers=True)
         if found is None and _whole_forward(node, view):
             found = _Head(node, node.args[0], False)
         if found is None or fused_elsewhere(view, node) or view.value(found.hidden).device is Device.HOST:
@@ -150,7 +157,9 @@ class FullLogits(Rule):
 
     def rewrite(self, candidate: Candidate, definition: Definition) -> Fix | None:
         found = candidate.data
-        if not isinstance(found, _Head) or not found.last or not isinstance(found.hidden, ast.Name | ast.Attribute):
+        if not isinstance(found, _Head) or not found.last:
+            return None
+        if not isinstance(found.hidden, ast.Name | ast.Attribute | ast.Call):
             return None
         definition.node(found.call)
         end = definition.range(found.hidden)[1]
@@ -158,7 +167,8 @@ class FullLogits(Rule):
             title="run the head on the last position only",
             safety=Safety.UNSAFE,
             edits=(Edit(end, end, "[:, -1:]"),),
-            effects=(Effect.NUMERICS,),
+            effects=(Effect.NUMERICS, Effect.STRUCTURE) if found.callers else (Effect.NUMERICS,),
+            requires=("no caller beside those in the project needs the other positions",) if found.callers else (),
         )
 
 
@@ -195,7 +205,7 @@ def _last_only(call: ast.Call, view: FunctionView) -> _Head | None:
             return None
         outer, parent = cast, view.parent(cast)
     if isinstance(parent, ast.Subscript) and parent.value is outer:
-        return _Head(call, hidden, True) if _takes_last(parent) else None
+        return _Head(call, hidden, True) if takes_last(parent) else None
     name = assigned_name(view, outer)
     if name is None:
         return None
@@ -204,9 +214,25 @@ def _last_only(call: ast.Call, view: FunctionView) -> _Head | None:
         return None
     for use in uses:
         above = view.parent(use)
-        if not (isinstance(above, ast.Subscript) and above.value is use and _takes_last(above)):
+        if not (isinstance(above, ast.Subscript) and above.value is use and takes_last(above)):
             return None
     return _Head(call, hidden, True)
+
+
+def _last_for_callers(call: ast.Call, view: FunctionView) -> bool:
+    """Whether a program's own functions alone call this one, and take the last position of what the head gave them."""
+    if _selected(call.args[0], view) or not whole_program(view.frequency(call)):
+        return False
+    outer: ast.AST = call
+    parent = view.parent(outer)
+    while isinstance(parent, ast.Attribute) and parent.attr in ("float", "to"):
+        cast = view.parent(parent)
+        if not (isinstance(cast, ast.Call) and cast.func is parent):
+            return False
+        outer, parent = cast, view.parent(cast)
+    if isinstance(parent, ast.Tuple) and parent.elts[0] is outer:
+        parent = view.parent(parent)
+    return isinstance(parent, ast.Return) and view.callers().last
 
 
 def _reads(use: ast.Name, source: ast.AST, view: FunctionView) -> bool:
@@ -215,34 +241,6 @@ def _reads(use: ast.Name, source: ast.AST, view: FunctionView) -> bool:
         return True
     behind = resolve(use, view, depth=1)
     return behind is source or behind is use
-
-
-def _takes_last(node: ast.Subscript) -> bool:
-    """``x[:, -1]``, ``x[:, -1, :]``, ``x[..., -1, :]``, ``x[:, -1:]``: the last position of (batch, position, …)."""
-    if not isinstance(node.slice, ast.Tuple) or len(node.slice.elts) not in (2, 3):
-        return False
-    first, second, *rest = node.slice.elts
-    if isinstance(first, ast.Constant) and first.value is Ellipsis:
-        if len(rest) != 1 or not _full(rest[0]):
-            return False
-    elif not _full(first) or (rest and not _full(rest[0])):
-        return False
-    if isinstance(second, ast.Slice):
-        return second.upper is None and second.step is None and _minus_one(second.lower)
-    return _minus_one(second) or (isinstance(second, ast.List) and len(second.elts) == 1 and _minus_one(second.elts[0]))
-
-
-def _full(node: ast.expr) -> bool:
-    return isinstance(node, ast.Slice) and node.lower is None and node.upper is None and node.step is None
-
-
-def _minus_one(node: ast.expr | None) -> bool:
-    return (
-        isinstance(node, ast.UnaryOp)
-        and isinstance(node.op, ast.USub)
-        and isinstance(node.operand, ast.Constant)
-        and node.operand.value == 1
-    )
 
 
 def _selected(hidden: ast.expr, view: FunctionView) -> bool:

@@ -13,6 +13,7 @@ from awp_lint.detector.finding import Confidence, Effect, Event, Fix, RootCause,
 from awp_lint.detector.semantics.library import lookup
 from awp_lint.detector.semantics.values import Device, Kind
 from awp_lint.detector.semantics.view import FileView, FunctionView, Level, LoopKind
+from awp_lint.rules.alike import alike_in_layers
 from awp_lint.rules.base import Candidate, Rule
 from awp_lint.rules.common import (
     ancestors,
@@ -78,6 +79,7 @@ class InvariantRecompute(Rule):
         b"zeros(",
         b"full(",
         b"modules()",
+        b"cos(",
     )
     nodes = (ast.Call, ast.BinOp, ast.Compare)
     doubted = True
@@ -86,7 +88,8 @@ class InvariantRecompute(Rule):
     what = """
         In a loop over layers, steps, tokens or rows: tensor operations whose operands the loop never writes (masks,
         tables, scaled copies, broadcast constants). In an attention layer: rotary tables computed from position ids
-        that are the same for all layers, and tables made of sizes and constants alone. In served code: walks through
+        that are the same for all layers, or from angles that the calls pass to all of them alike, and tables made of
+        sizes and constants alone. In served code: walks through
         all modules of a model (`modules()`) that only count or collect them.
         """
     why = """
@@ -147,7 +150,10 @@ class InvariantRecompute(Rule):
     def concerns(self, view: FunctionView, file: FileView) -> bool:
         if has_loops(view) or _of_layers(view):
             return True
-        return any(_is_rotary(callee(call)) or may_walk(call, view, file) for call in view.nodes(ast.Call))  # type: ignore[arg-type]
+        return any(
+            _is_rotary(callee(call)) or callee(call) == "cos" or may_walk(call, view, file)  # type: ignore[arg-type]
+            for call in view.nodes(ast.Call)
+        )
 
     def candidates(self, node: ast.AST, view: FunctionView, file: FileView) -> Iterator[Candidate]:
         assert isinstance(node, ast.expr)
@@ -160,6 +166,8 @@ class InvariantRecompute(Rule):
             if walk is not None:
                 yield from _walked(walk, view)
                 return
+            if name == "cos" and not view.loops(node):
+                yield from _turned(node, view, file)
         if compiled_class(view, file):
             return
         loops = view.loops(node)
@@ -297,6 +305,28 @@ def _walked(walk: Walk, view: FunctionView) -> Iterator[Candidate]:
         confidence=lower(Confidence.MEDIUM, sureness(view, walk.call, frequency)),
         frequency=frequency,
         why=frequency_reason(frequency),
+    )
+
+
+def _turned(node: ast.Call, view: FunctionView, file: FileView) -> Iterator[Candidate]:
+    """``angles.cos()`` of a parameter that all layers are given alike."""
+    angles = node.args[0] if view.qualified(node.func) == "torch.cos" and len(node.args) == 1 else None
+    if angles is None and isinstance(node.func, ast.Attribute) and not node.args:
+        angles = node.func.value
+    if not isinstance(angles, ast.Name) or not view.value(angles).is_tensor:
+        return
+    frequency = hot_frequency(view, node)
+    if frequency is None or Level.LAYER not in frequency.path or fused_elsewhere(view, node):
+        return
+    if not alike_in_layers((angles.id,), view, file):
+        return
+    yield Candidate(
+        node=node,
+        message=f"the cosines of `{angles.id}` are computed {often(frequency)}, and all layers are given the same ones",
+        action="compute them once above the layers and pass them down",
+        confidence=lower(Confidence.MEDIUM, sureness(view, node, frequency, view.value(angles))),
+        frequency=frequency,
+        why=("the calls pass it on unchanged from above the layers", *frequency_reason(frequency)),
     )
 
 

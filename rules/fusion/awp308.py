@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 from awp_lint.detector.finding import Confidence, Event, RootCause
 from awp_lint.detector.semantics.values import Kind, Value
-from awp_lint.detector.semantics.view import FileView, FunctionView
+from awp_lint.detector.semantics.view import FileView, Frequency, FunctionView
 from awp_lint.rules.base import Candidate, Rule
-from awp_lint.rules.common import frequency_reason, often, served_frequency, short
+from awp_lint.rules.common import frequency_reason, often, served_frequency, short, whole_program
 from awp_lint.rules.flow import resolve
 from awp_lint.rules.fusion.context import fused_elsewhere
 
@@ -47,7 +47,8 @@ class UnfoldedBatchNorm(Rule):
     fine = """
         - Model definitions that are trained as well: there the two must stay apart, and the place to fold them is after
           loading. Nothing in one file tells a library's model from a service's, so the finding is shown at low
-          confidence unless the same file puts the model into `eval` and does not train.
+          confidence unless the same file puts the model into `eval` and does not train, or a program whose callers are
+          all seen runs it without gradients and nothing in it fuses.
         - Code that folds (`fuse_conv_bn_eval`, `fuse_modules`), compiled regions (TorchInductor folds when frozen).
         - A batch normalisation before the convolution, or of something else.
         """
@@ -114,7 +115,8 @@ class UnfoldedBatchNorm(Rule):
         frequency = served_frequency(view, node)
         if frequency is None:
             return
-        serves = _SERVES.search(file.text) is not None and _TRAINS.search(file.text) is None
+        serves = _SERVES.search(file.text) is not None or _served_whole(frequency, view, file)
+        serves = serves and _TRAINS.search(file.text) is None
         norm, conv = short(node.func, 40), short(source.func, 40)
         yield Candidate(
             node=node,
@@ -124,6 +126,11 @@ class UnfoldedBatchNorm(Rule):
             frequency=frequency,
             why=frequency_reason(frequency),
         )
+
+
+def _served_whole(frequency: Frequency, view: FunctionView, file: FileView) -> bool:
+    """Whether a program of which all is seen runs it without gradients, and folds nothing anywhere."""
+    return whole_program(frequency) and view.callers().off and not file.speaks_of("fuse")
 
 
 def _is(value: Value, pattern: re.Pattern[str]) -> bool:

@@ -12,9 +12,12 @@ from awp_lint.detector.semantics.view import FileView, FunctionView, LoopKind, R
 from awp_lint.rules.base import Candidate, Rule
 from awp_lint.rules.batching.calls import carries_state, model_call
 from awp_lint.rules.common import IDLE, callee, frequency_reason, judge, loop_body, lower, short
+from awp_lint.rules.serving.handlers import own_functions
 
 #: Signs that somebody in the file compiles or captures already.
 _COMPILES = re.compile(r"torch\.compile|\.compile\(|make_graphed_callables|cuda_?graph", re.IGNORECASE)
+#: Classes of whole models, which generation runs once a token.
+_WHOLE = re.compile(r"(Model|Decoder|Transformer|LM)$")
 _STEPS = {LoopKind.TOKENS: "token", LoopKind.STEPS: "step"}
 
 
@@ -107,15 +110,20 @@ class UncapturedDecode(Rule):
         if regions & (IDLE | Region.COMPILED | Region.CAPTURED):
             return
         call = _model_in(node, view)
+        step = None if call is not None or kind is not LoopKind.TOKENS else _step_in(node, view, file)
+        if step is not None:
+            call = step[0]
         if call is None:
             return
         frequency = view.frequency(call)
         if frequency.known and not frequency.path:
             return
         confidence = lower(self.confidence, judge(frequency))
-        if frequency.certainty is not Certainty.PROVEN or not _is_module(call, view) or _apart(call, node):
+        if frequency.certainty is not Certainty.PROVEN or _apart(call, node):
             confidence = Confidence.LOW
-        name = short(call.func, 40)
+        if not _is_module(*(step[1:] if step is not None else (call, view))):
+            confidence = Confidence.LOW
+        name = short((call if step is None else step[1]).func, 40)
         unit = _STEPS[kind]
         yield Candidate(
             node=node,
@@ -150,6 +158,31 @@ def _model_in(loop: ast.For | ast.While, view: FunctionView) -> ast.Call | None:
                 if around and around[0] is loop:
                     return part
     return None
+
+
+def _step_in(
+    loop: ast.For | ast.While, view: FunctionView, file: FileView
+) -> tuple[ast.Call, ast.Call, FunctionView] | None:
+    """The first call in the loop of a method of the same object that runs a model: the call, the model's call in the
+    method, and the method."""
+    for statement in loop_body(loop):
+        for part in ast.walk(statement):
+            if not isinstance(part, ast.Call) or view.parent(part) is None or view.loops(part)[:1] != (loop,):
+                continue
+            owner = part.func.value if isinstance(part.func, ast.Attribute) else None
+            if not isinstance(owner, ast.Name) or owner.id != "self":
+                continue
+            for method in own_functions(part, view, file):
+                for inner in method.nodes(ast.Call):
+                    if isinstance(inner, ast.Call) and not method.regions(inner) & IDLE and _runs_whole(inner, method):
+                        return part, inner, method
+    return None
+
+
+def _runs_whole(call: ast.Call, view: FunctionView) -> bool:
+    """Whether a model is called, by the name of what is called or by that of its class."""
+    value = view.value(call.func)
+    return _runs_model(call, view) or (value.kind is Kind.MODULE and bool(_WHOLE.search(value.cls or "")))
 
 
 def _runs_model(call: ast.Call, view: FunctionView) -> bool:

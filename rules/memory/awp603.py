@@ -21,6 +21,7 @@ from awp_lint.rules.common import (
     per_item_only,
     short,
     sureness,
+    whole_program,
 )
 from awp_lint.rules.memory.factories import DATA, RANDOM, host_origins, move
 from awp_lint.rules.memory.pages import kept_once, pageable, speaks_of_pinning
@@ -116,7 +117,10 @@ class BlockingCopy(Rule):
         wanted = isinstance(asynchronous, ast.Constant) and asynchronous.value is True
         text = short(source, 40)
         confidence = lower(self.confidence, sureness(view, node, frequency))
-        unsure = view.value(source).certainty is not Certainty.PROVEN or not pageable(source, view, file)
+        sure = view.value(source).certainty
+        unsure = sure is not Certainty.PROVEN or not pageable(source, view, file)
+        if whole_program(frequency) and asynchronous is None:
+            unsure = sure is Certainty.UNKNOWN  # its own calls give it on the host, and the host waits, pinned or not
         if unsure or per_item_only(frequency) or kept_once(node, view):
             confidence = Confidence.LOW
         how = "in spite of `non_blocking=True`, since it is not pinned" if wanted else "and the host waits"

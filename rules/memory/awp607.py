@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from awp_lint.detector.finding import Confidence, Event, MarkKind, RootCause
 from awp_lint.detector.semantics.view import FileView, FunctionView
 from awp_lint.rules.base import Candidate, Rule
-from awp_lint.rules.common import callee, frequency_reason, lower, often, served_frequency, short, sureness
+from awp_lint.rules.common import argument, callee, frequency_reason, lower, often, served_frequency, short, sureness
 
 
 class HotCopy(Rule):
@@ -17,7 +17,7 @@ class HotCopy(Rule):
     id = "AWP607"
     name = "hot-copy"
     root_cause = RootCause.MEMORY
-    confidence = Confidence.LOW
+    confidence = Confidence.MEDIUM
     cost_us = 200.0
     event = Event.HOST
     mark = MarkKind.CALL
@@ -37,8 +37,9 @@ class HotCopy(Rule):
     fine = """
         - Set-up, tests, training.
         - Small objects that are really changed afterwards; a run tells what it costs.
-        - Shown at low confidence only: readers of real findings turned all of them down, right and not worth a
-          change as most were.
+        - Shown at low confidence but for one kind: an object that copies itself, with a `memo` that keeps parts of it
+          out of the copy, once a request or more often. Somebody found these parts too expensive, and the rest is
+          still walked. Readers of real findings turned the others down, right and not worth a change as most were.
         """
     safety = """
         A recommendation only: copy what is written (`copy.copy`, `dataclasses.replace`, `dict(...)`).
@@ -87,8 +88,8 @@ class HotCopy(Rule):
         if frequency is None:
             return
         confidence = sureness(view, node, frequency)
-        if not frequency.hot:
-            confidence = lower(confidence, Confidence.LOW)
+        if not _copies_itself(node, view):
+            confidence = Confidence.LOW
         copied = short(node.args[0], 40)
         yield Candidate(
             node=node,
@@ -98,3 +99,15 @@ class HotCopy(Rule):
             frequency=frequency,
             why=frequency_reason(frequency),
         )
+
+
+def _copies_itself(node: ast.Call, view: FunctionView) -> bool:
+    """``copy.deepcopy(self, memo)``: an object to which parts belong that had to be kept out, and no shallow copy for
+    those who need no more."""
+    copied = node.args[0]
+    if not (isinstance(copied, ast.Name) and copied.id == "self") or argument(node, 1, "memo") is None:
+        return False
+    if view.qualname.endswith(".__deepcopy__"):
+        return False
+    calls = (call for call in view.nodes(ast.Call) if isinstance(call, ast.Call))
+    return not any(view.qualified(call.func) == "copy.copy" for call in calls)

@@ -12,7 +12,7 @@ from awp_lint.detector.semantics.values import Certainty, Kind
 from awp_lint.detector.semantics.view import FileView, FunctionView, Region
 from awp_lint.rules.base import Candidate, Rule
 from awp_lint.rules.batching.calls import model_call
-from awp_lint.rules.common import IDLE, callee, frequency_reason, lower, often, served_frequency, short
+from awp_lint.rules.common import IDLE, callee, frequency_reason, lower, often, served_frequency, short, whole_program
 from awp_lint.rules.nodemap import Definition
 from awp_lint.rules.precision.modes import called_off, callers_off, no_gradients
 
@@ -106,7 +106,8 @@ class GradTracking(Rule):
 
     def convinced(self, view: FunctionView, file: FileView) -> bool:
         chain = view.frequency(view.node).chain  # a caller in another file may switch gradients off
-        return all(frame.path == view.path or not frame.path.endswith(".py") for frame in chain)
+        seen = all(frame.path == view.path or not frame.path.endswith(".py") for frame in chain)
+        return seen or whole_program(view.frequency(view.node))
 
     def candidates(self, node: ast.AST, view: FunctionView, file: FileView) -> Iterator[Candidate]:
         if isinstance(node, ast.FunctionDef):
@@ -127,6 +128,8 @@ class GradTracking(Rule):
         if frequency is None:
             return
         above, below = callers_off(view, frequency, file), called_off(view, node, file)
+        if above is None and whole_program(frequency):
+            above = view.callers().off
         if above or below:
             return
         confidence = Confidence.HIGH if frequency.certainty is Certainty.PROVEN else Confidence.MEDIUM

@@ -6,7 +6,7 @@ import ast
 import re
 
 from awp_lint.detector.semantics.view import FileView, Frequency, FunctionView, Region
-from awp_lint.rules.common import ancestors, argument, callee
+from awp_lint.rules.common import ancestors, argument, callee, whole_program
 from awp_lint.rules.memo import says
 
 #: The whole program, or the model's parameters, record no gradients.
@@ -98,7 +98,9 @@ def _off_at(view: FunctionView, line: int) -> bool:
 
 
 def called_off(view: FunctionView, call: ast.Call, file: FileView) -> bool | None:
-    """Whether what is called switches gradients off by itself; None where it is the project's, in another file."""
+    """Whether what is called switches gradients off by itself; None where it may do so further down: where it is in
+    another file, and others than the program's own functions may run it."""
+    own = whole_program(view.frequency(call))
     names = view.targets(call)
     found = {
         f"{other.module}.{other.qualname}" if other.module else other.qualname: other for other in file.functions()
@@ -107,7 +109,9 @@ def called_off(view: FunctionView, call: ast.Call, file: FileView) -> bool | Non
     for name in names:
         other = found.get(name)
         if other is None:
-            unknown = True
+            if own and view.switches_off(name):
+                return True
+            unknown = unknown or not own
         elif other.regions(other.node) & Region.INFERENCE:
             return True
     return None if unknown else False

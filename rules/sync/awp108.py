@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from awp_lint.detector.finding import Effect, Event, Fix, MarkKind, RootCause, Safety
 from awp_lint.detector.semantics.view import FileView, FunctionView, Level, LoopKind
+from awp_lint.rules.alike import alike_in_layers
 from awp_lint.rules.base import Candidate, Rule
 from awp_lint.rules.common import (
     frequency_reason,
@@ -54,7 +55,7 @@ class InvariantRead(Rule):
     what = """
         A read (`.item()`, `.tolist()`, `int()`, …) inside a loop of a value that nothing in the loop writes; and,
         across functions, a read in each layer of what describes the batch (`cu_seqlens`, masks, lengths, grids), which
-        model code passes unchanged through all layers.
+        model code passes unchanged through all layers, or of a parameter that the file's own calls pass so.
         """
     why = """
         Every pass waits for the device to hand over a number that the host has known since the first.
@@ -113,7 +114,7 @@ class InvariantRead(Rule):
         if loop is not None:
             reason = f"nothing in the loop of line {_line(loop)} writes `{source}`"
             action = f"read `{source}` once before the loop"
-        elif frequency.known and frequency.path[-1] is Level.LAYER and _describes_batch(read.source, view):
+        elif frequency.known and frequency.path[-1] is Level.LAYER and _describes_batch(read.source, view, file):
             reason = f"`{source}` depends only on arguments that all layers share"
             action = f"compute `{source}` once above the layers and pass the number down"
         else:
@@ -189,14 +190,16 @@ def _sources(node: ast.expr) -> frozenset[str]:
     return frozenset(found)
 
 
-def _describes_batch(source: ast.expr, view: FunctionView) -> bool:
-    """Whether the source is computed from parameters that all layers get alike, and from nothing else."""
+def _describes_batch(source: ast.expr, view: FunctionView, file: FileView) -> bool:
+    """Whether the source is computed from parameters that all layers get alike, by their names or as the calls show,
+    and from nothing else."""
     if isinstance(view.node, ast.Module | ast.Lambda) or view.loops(source):
         return False
     arguments = view.node.args
     parameters = {a.arg for a in [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]}
     names = _sources(source)
     seen: set[str] = set()
+    others: set[str] = set()
     stack = sorted(names)
     while stack:
         name = stack.pop()
@@ -214,9 +217,11 @@ def _describes_batch(source: ast.expr, view: FunctionView) -> bool:
                 stack.extend(inner)
         elif name == "torch":
             continue
-        elif name not in parameters or not _SAME_FOR_ALL_LAYERS.fullmatch(name):
+        elif name not in parameters:
             return False
-    return bool(names)
+        elif not _SAME_FOR_ALL_LAYERS.fullmatch(name):
+            others.add(name)
+    return bool(names) and (not others or alike_in_layers(others, view, file))
 
 
 def _line(loop: ast.AST) -> int:

@@ -96,3 +96,17 @@ def test_headers(header: str, expected: LoopKind) -> None:
 )
 def test_bodies(header: str, body: str, expected: LoopKind) -> None:
     assert kind(header, body) is expected
+
+
+@pytest.mark.parametrize(
+    ("header", "body", "expected"),
+    [
+        ("for row, text in enumerate(texts):", "use(scores[row], text)", LoopKind.BATCH),
+        ("for row, text in enumerate(texts):", "use(scores[row, places], text)", LoopKind.BATCH),
+        ("for row, text in enumerate(texts):", "scores[row] = use(text)", LoopKind.REQUESTS),
+        ("for row, text in enumerate(texts):", "use(scores[:, row], text)", LoopKind.REQUESTS),
+        ("for turn, text in enumerate(texts):", "use(scores[turn], text)", LoopKind.REQUESTS),
+    ],
+)
+def test_a_number_that_says_which_row_is_meant_counts_rows(header: str, body: str, expected: LoopKind) -> None:
+    assert kind(header, body) is expected

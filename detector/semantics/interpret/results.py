@@ -311,6 +311,16 @@ def _data_rank(v: Value, depth: int = 0) -> tuple[int | None, DTypeClass]:
     return None, _U
 
 
+@rule("scalars")
+def _scalars(context: Context, fact: Fact, operands: Args, keywords: Keywords) -> Value:
+    """``x.tolist()``: lists in a list where the tensor has several dimensions."""
+    v = _first_tensor(operands, keywords)
+    found = SCALARS
+    for _ in range((v.rank or 1) - 1):
+        found = make(Kind.SEQUENCE, element=found, certainty=Certainty.PROVEN)
+    return found
+
+
 @rule("data")
 def _data(context: Context, fact: Fact, operands: Args, keywords: Keywords) -> Value:
     v = _first(operands, keywords)
@@ -397,7 +407,6 @@ for _name, _value in {
     "string": STRING,
     "none": NONE,
     "sequence": SEQUENCE,
-    "scalars": SCALARS,
     "strings": STRINGS,
     "mapping": MAPPING,
     "range": INTS,

@@ -210,6 +210,8 @@ def element(v: Value) -> Value:
         return make(Kind.MODULE, v.device, certainty=_ASSUMED) if v.cls == "torch.nn.Sequential" else UNKNOWN
     if kind is Kind.UNKNOWN:
         return deferred(v, "[]")
+    if v is SCALAR:  # a number cannot be gone through: this one stood for a list in what `tolist` gave
+        return v
     return UNKNOWN
 
 
