@@ -70,7 +70,10 @@ PROGRAMS = (
         {
             ("AWP103", "greedy"): (("groupby(letters)", "groupby(letters.tolist())"),),
             ("AWP102", "speech_segments"): (
-                ("    quiet = 0\n    for", "    quiet = 0\n    energies = energy.tolist()\n    bound = level.item()\n    for"),
+                (
+                    "    quiet = 0\n    for",
+                    "    quiet = 0\n    energies = energy.tolist()\n    bound = level.item()\n    for",
+                ),
                 ("if energy[index] > level:", "if energies[index] > bound:"),
             ),
         },

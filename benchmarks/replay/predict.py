@@ -3,8 +3,9 @@
     python benchmarks/replay/predict.py                     all programs on the accelerator
     python benchmarks/replay/predict.py decode --keep DIR   keep sessions and traces
 
-A hit is a prediction within the larger of 15 % of the change, half the measurement's interval and 1 % of the step. Two
-null predictors are scored beside it: nothing is gained, and the statement's own host time is.
+A prediction is a share of the step, as the tool prints it: hosts drift between a profile and a measurement. A hit is
+one within the larger of 15 % of the change, half the measurement's interval and 1 % of the step. Two null predictors
+are scored beside it: nothing is gained, and the statement's own host time is.
 """
 
 from __future__ import annotations
@@ -156,11 +157,10 @@ def _scored(
     program: str, name: str, evidence: Evidence, unit: float, gain: float, low: float, high: float
 ) -> dict[str, Any]:
     saving = evidence.predicted_saving
-    predicted = saving.ms if saving is not None else 0.0
+    predicted = saving.pct / 100 * unit if saving is not None else 0.0
     allowed = max(0.15 * abs(gain), (high - low) / 2, 0.01 * unit)
     hit = abs(predicted - gain) <= allowed
-    scale = (evidence.predicted_saving.ms / evidence.predicted_saving.pct) if saving is not None and saving.pct else 0.0
-    ends = (saving.low_pct * scale, saving.high_pct * scale) if saving is not None else (0.0, 0.0)
+    ends = (saving.low_pct / 100 * unit, saving.high_pct / 100 * unit) if saving is not None else (0.0, 0.0)
     host = evidence.host_ms or 0.0
     figures = [f"{value:.3f}" for value in (unit, predicted, *ends, gain, low, high, host)]
     row = [f"{program}.{name}", evidence.verdict.value, *figures, "yes" if hit else "no"]

@@ -38,7 +38,6 @@ class Decode(torch.nn.Module):
         self.bias = torch.randn(self.copied, self.width, dtype=dtype)
         self.cached = self.bias.to(device)
         self.token = 0.0
-        self.kept: Any = None
 
     def layer(self, number: int, x: torch.Tensor) -> torch.Tensor:
         """One layer with a norm written by hand."""
@@ -64,13 +63,13 @@ class Decode(torch.nn.Module):
         else:
             self.table * 2
         if "picked" not in OFF:
-            self.kept = self.table[self.table > 3.0]  # planted: picked WAIT runtime
+            _picked = self.table[self.table > 3.0]  # planted: picked WAIT runtime
         bias = self.cached
         if "upload" not in OFF:
             bias = self.bias.to(self.device)  # planted: upload COPY memory
         x = torch.nn.functional.normalize(x + bias[:1])
         if "fetch" not in OFF:
-            self.kept = self.cached.cpu()  # planted: fetch COPY memory
+            _fetched = self.cached.cpu()  # planted: fetch COPY memory
         if "read" not in OFF:
             self.token = x.argmax().item()  # planted: read WAIT runtime
         return x
