@@ -329,19 +329,22 @@ def add_keyword(call: ast.Call, code: str, definition: Definition) -> Edit:
     return Edit(end, end, f", {code}")
 
 
-def cached_function(name: str, parameters: Sequence[str], code: str, definition: Definition) -> Edit | None:
+def cached_function(
+    name: str, parameters: Sequence[str], code: str, definition: Definition, most: int | None = None
+) -> Edit | None:
     """The edit that puts a function with a cache above the top-level definition around the view.
 
-    The file has to import :mod:`functools`, which the fix must ask for.
+    The file has to import :mod:`functools`, which the fix must ask for. ``most``: how many results are kept.
     """
-    place = _above_definition(definition)
+    place = above_definition(definition)
     if place is None:
         return None
-    lines = ["@functools.cache", f"def {name}({', '.join(parameters)}):", f"    return {code}", "", ""]
+    cache = "@functools.cache" if most is None else f"@functools.lru_cache(maxsize={most})"
+    lines = [cache, f"def {name}({', '.join(parameters)}):", f"    return {code}", "", ""]
     return Edit(place, place, "".join(line + definition.source.newline for line in lines))
 
 
-def _above_definition(definition: Definition) -> int | None:
+def above_definition(definition: Definition) -> int | None:
     """The offset of the line above the top-level definition around the view, comments that belong to it included."""
     node, source = definition.view.node, definition.source
     if isinstance(node, ast.Module):

@@ -322,6 +322,18 @@ def run(q, k, v):
     # the second one's mask is float32, which the fused call refuses or misreads beside other types
     return Attention()(q, k, v), Upper()(q, k, v) if q.dtype == torch.float32 else None
 """, ("plain", "strided", "empty")),
+    Case("AWP506", "growing cache, branched and cut", "AWP506/bad_cache_object.py", lambda t: [(t,)], """
+def run(t):
+    cache, other, found = KVCache(), KVCache(), []
+    for step in range(9):
+        key, value = cache.append(t(2, 3, 1 + step % 3, 4), t(2, 3, 1 + step % 3, 4))
+        found += [key, value]
+        if step == 3:
+            other.key, other.value = cache.key, cache.value
+        if step == 6:
+            cache.key, cache.value = cache.key[:, :, :5], cache.value[:, :, :5]
+    return [*found, *other.append(t(2, 3, 2, 4), t(2, 3, 2, 4)), *found]
+""", has="_appended(self.key, key, 2)", lacks="torch.cat((self.key, key)"),
     Case("AWP505", "no weights", "AWP505/bad_mha.py", lambda t: [(t, t(5, 5, 16), t(5, 5, 16))], """
 def run(t, x, memory):
     torch.manual_seed(0)

@@ -138,6 +138,7 @@ class ExpandedKv(Rule):
                 continue
             seen = version(passed.id, passed, view)
             others = [use for use in view.uses(passed.id) if use is not passed and use not in ast.walk(repeat)]
+            others = [use for use in others if not _other_size(use, view)]
             if any(view.parent(use) is None or version(use.id, use, view) == seen for use in others):
                 return None
             dropped = remove(bound[1], definition)
@@ -153,6 +154,17 @@ class ExpandedKv(Rule):
             effects=(Effect.NUMERICS,),
             requires=("heads lie in dimension -3, and the fused kernels take this mask, head size and type",),
         )
+
+
+def _other_size(use: ast.Name, view: FunctionView) -> bool:
+    """``key.shape[2]``: a size that repeated heads do not change."""
+    shape = view.parent(use)
+    index = view.parent(shape) if isinstance(shape, ast.Attribute) and shape.attr == "shape" else None
+    return (
+        isinstance(index, ast.Subscript)
+        and index.value is shape
+        and ast.unparse(index.slice) in ("0", "2", "3", "-4", "-2", "-1")
+    )
 
 
 def _none_in_steps(mask: ast.expr | None, frequency: Frequency, view: FunctionView) -> bool:

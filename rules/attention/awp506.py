@@ -5,11 +5,15 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from awp_lint.detector.finding import Confidence, Event, RootCause
+from awp_lint.detector.finding import Confidence, Event, Fix, RootCause
 from awp_lint.detector.semantics.view import FileView, FunctionView, Level
 from awp_lint.rules.base import Candidate, Rule
 from awp_lint.rules.common import IDLE, callee, frequency_reason, lower, often, short, sureness
+
+if TYPE_CHECKING:
+    from awp_lint.rules.nodemap import Definition
 
 _PAST = re.compile(
     r"past|prev(ious)?_?(k|key|v|value)|(k|key|v|value|kv)s?_?cache|cache_?(k|key|v|value)|cached|layer_past|prev_kv",
@@ -53,9 +57,11 @@ class CatKvCache(Rule):
         - A dynamic cache chosen on purpose: a static one costs memory and work for its whole length.
         """
     safety = """
-        A recommendation only: allocate the cache for its largest length and write the new slice
-        (`cache[:, :, position] = key`), or use the library's static cache. No diff
-        of its own: the step-loop patch (AWP401) brings a static cache where it understands the loop.
+        Unsafe: what is appended goes into spare room behind the cache, which doubles when it is full. The values are
+        the same; the result is a view of a larger tensor, so that nothing may write into it or view it as contiguous.
+        A cache that was sliced, reordered or appended to before is copied, as it was. Better still, where its largest
+        length is known: allocate it once and write the new slice (`cache[:, :, position] = key`), or use the library's
+        static cache; the step-loop patch (AWP401) brings one where it understands the loop.
         """
     references = (
         "https://huggingface.co/docs/transformers/kv_cache",
@@ -112,6 +118,12 @@ class CatKvCache(Rule):
             frequency=frequency,
             why=frequency_reason(frequency),
         )
+
+    def rewrite(self, candidate: Candidate, definition: Definition) -> Fix | None:
+        from awp_lint.rules.attention.room import appended
+
+        assert isinstance(candidate.node, ast.Call)
+        return appended(candidate.node, definition)
 
 
 def _own_part(node: ast.expr, view: FunctionView) -> bool:

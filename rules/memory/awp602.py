@@ -24,6 +24,7 @@ from awp_lint.rules.common import (
     per_item_only,
     short,
     sureness,
+    whole_program,
 )
 from awp_lint.rules.memory.factories import (
     COMPUTED,
@@ -205,6 +206,8 @@ def _moved_by_callers(node: ast.Call, view: FunctionView, file: FileView) -> Ite
     frequency = hot_frequency(view, node)
     if mover is None or frequency is None or per_item_only(frequency):
         return
+    if whole_program(frequency):
+        return  # AWP603 speaks of the copy where it is made
     function = view.node.name
     yield Candidate(
         node=node,

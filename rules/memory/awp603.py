@@ -66,7 +66,8 @@ class BlockingCopy(Rule):
     safety = """
         Unsafe: `.to` and `.cuda` of a host tensor get a pinned source and `non_blocking=True`, on machines that can
         pin. Use the project's own helper for pinning where it has one; pinning is refused or useless on MPS and under
-        WSL. A tensor that turns out to be on the device is left as it is.
+        WSL. A tensor that turns out to be on the device is left as it is. What a function of the file makes of sizes
+        alone is kept, the last few by size and device.
         """
     references = (
         "https://docs.pytorch.org/tutorials/intermediate/pinmem_nonblock.html",
@@ -140,7 +141,7 @@ class BlockingCopy(Rule):
 
     def rewrite(self, candidate: Candidate, definition: Definition) -> Fix | None:
         from awp_lint.rules.memory.madethere import made_there
-        from awp_lint.rules.memory.uploads import pinned
+        from awp_lint.rules.memory.uploads import kept_call, pinned
 
         if not isinstance(candidate.node, ast.Call):
             return None
@@ -150,6 +151,10 @@ class BlockingCopy(Rule):
             made = made_there(candidate.data, moved.device, moved, definition)
             if made is not None:
                 return made
+            if isinstance(candidate.data, ast.Call):
+                kept = kept_call(candidate.data, moved, definition)
+                if kept is not None:
+                    return kept
         return pinned(candidate.node, candidate.data, definition)
 
 

@@ -93,6 +93,59 @@ def kept_constant(made: ast.Call, moved: Move | None, definition: Definition) ->
     )
 
 
+def kept_call(call: ast.Call, moved: Move, definition: Definition) -> Fix | None:
+    """``table(size).to(device)`` of a function of the file that makes a tensor of numbers alone: keep the last ones, by
+    size and device, in a function with a cache."""
+    if moved.device is None or moved.dtype is not None or len(call.args) == 0 or call.keywords:
+        return None
+    view = definition.view
+    if len(moved.call.args) != 1 or moved.call.keywords or not _only_read(moved.call, view):
+        return None
+    wanted = set(view.targets(call))
+    made = [v for v in definition.file.functions() if f"{v.module}.{v.qualname}".lstrip(".") in wanted]
+    if len(made) != 1 or len(wanted) != 1 or made[0].class_name is not None or _draws(made[0]):
+        return None
+    parameters, given, code = [], [], []
+    for arg in call.args:
+        if isinstance(arg, ast.Constant) or (isinstance(arg, ast.Name) and arg.id.isupper()):
+            code.append(definition.text(arg))
+            continue
+        if not _number(arg, view):
+            return None
+        parameters.append(f"size_{len(parameters) + 1}")
+        given.append(definition.text(arg))
+        code.append(parameters[-1])
+    stem = (assigned_name(view, moved.call) or callee(call)).lstrip("_")
+    name = fresh_name(f"_{stem}_on", definition, definition.range(moved.call))
+    body = f"{definition.text(call.func)}({', '.join(code)}).to(device)"
+    made_once = cached_function(name, [*parameters, "device"], body, definition, most=16)
+    if made_once is None:
+        return None
+    values = ", ".join((*given, definition.text(moved.device)))
+    return Fix(
+        title=f"keep what `{short(call.func, 30)}` made for each size and device",
+        safety=Safety.UNSAFE,
+        edits=(made_once, definition.replace(moved.call, f"{name}({values})")),
+        imports=(Import("functools"),),
+        effects=(Effect.MEMORY, Effect.ALIASING),
+        requires=("nobody writes into the tensor, or needs gradients through it",),
+    )
+
+
+def _number(node: ast.expr, view: FunctionView) -> bool:
+    """A Python number, a string, or an attribute of a configuration."""
+    value = view.value(node)
+    if value.kind in (Kind.SCALAR, Kind.STRING):
+        return True
+    return isinstance(node, ast.Attribute) and view.value(node.value).kind is Kind.CONFIG
+
+
+def _draws(view: FunctionView) -> bool:
+    """Whether a function draws random numbers."""
+    calls = [call for call in view.nodes(ast.Call) if isinstance(call, ast.Call)]
+    return any("rand" in callee(call) or callee(call) in ("normal", "multinomial", "bernoulli") for call in calls)
+
+
 def uploaded_pinned(made: ast.Call, moved: Move | None, definition: Definition) -> Fix | None:
     """``torch.tensor(data, device=…)`` of data that change: made in pinned memory and copied without waiting."""
     if definition.file.target.device not in ("cuda", "rocm") or callee(made) != "tensor" or len(made.args) != 1:
