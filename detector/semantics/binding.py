@@ -28,6 +28,7 @@ class Binding(Referring):
                 ref = self.either(known, ref)
             f.env[target.id] = ref
             f.store(target.id, target.lineno)
+            f.flags[target.id] = None
             if not f.index:
                 self.names[target.id] = None
         elif isinstance(target, ast.Attribute):
@@ -41,6 +42,8 @@ class Binding(Referring):
                 else:
                     self.bind(part, made, f)
         elif isinstance(target, ast.Subscript):
+            if isinstance(target.value, ast.Name) and target.value.id == f.rest:
+                f.rest = ""
             if isinstance(target.value, ast.Attribute):
                 self.write(target.value, f, self.intern(("{}", ref)) if ref != UNKNOWN else UNKNOWN)
             elif isinstance(target.value, ast.Name) and ref != UNKNOWN:
@@ -131,6 +134,7 @@ class Binding(Referring):
         if isinstance(target, ast.Name):
             f.env[target.id] = item
             f.store(target.id, target.lineno)
+            f.flags[target.id] = None
             if not f.index:
                 self.names[target.id] = None
         else:

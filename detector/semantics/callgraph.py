@@ -36,6 +36,7 @@ class CallGraph:
         self.edges: list[list[Edge]] = [[] for _ in index.functions]
         self.targets: dict[tuple[int, int], tuple[int, ...]] = {}  # (gid, number of the call) → nodes
         self._dispatch: dict[tuple[int, str], int] = {}
+        self._narrowed: dict[tuple[int, ...], int] = {}  # dispatch nodes of the functions that a call fits
         self._unresolved = Unresolved()
         self._sources: dict[int, list[tuple[int, int]]] | None = None
         self._ducks: dict[tuple[int, str, int], int | None] = {}
@@ -116,9 +117,34 @@ class CallGraph:
         if not nodes:
             self._unresolved.note(self.index.function_file[gid], call, _last_name(callee))
             return
+        nodes = self._accepting(call, nodes)
         self._link(gid, nodes, number, call.loops, call.guard, assumed)
         if not call.guard & GUARD_REFERENCE:
             self.targets[gid, number] = nodes
+
+    def _accepting(self, call: CallFact, nodes: tuple[int, ...]) -> tuple[int, ...]:
+        """Without those of several functions that do not know a name that the call passes."""
+        passed = [code[: code.index("=")] for code in call.passed if "=" in code[1:] and code[:1] != "*"]
+        if not passed:
+            return nodes
+        functions = self.index.functions
+        found: list[int] = []
+        for node in nodes:
+            targets = self.functions_of(node)
+            kept = tuple(
+                gid
+                for gid in targets
+                if not functions[gid].closed or all(name in functions[gid].parameters for name in passed)
+            )
+            if len(kept) == len(targets) or not kept:
+                found.append(node)
+            elif len(kept) == 1:
+                found.append(kept[0])
+            else:
+                if kept not in self._narrowed:
+                    self._narrowed[kept] = self._new_dispatch(kept)
+                found.append(self._narrowed[kept])
+        return tuple(dict.fromkeys(found))
 
     def _link(
         self, gid: int, nodes: Iterable[int], call: int, loops: tuple[str, ...], guard: int, assumed: bool

@@ -28,6 +28,9 @@ class Calling(Binding):
                 item = self.ref(node.args[-1], f)
                 if item != UNKNOWN:
                     self.grow(func.value, item, f)  # type: ignore[attr-defined]
+            elif attribute in ("update", "setdefault"):
+                if type(func.value) is ast.Name and func.value.id == f.rest:  # type: ignore[attr-defined]
+                    f.rest = ""
             elif attribute in ("register_modules", "add_module", "register_module"):
                 self.registered(node, f)
         # A list takes one item at a time: a cache of keys and values is appended to with both.
@@ -54,9 +57,19 @@ class Calling(Binding):
             return ()
         found = [self.code(arg, f) for arg in node.args]
         for keyword in node.keywords:
-            found.append("**" if keyword.arg is None else f"{keyword.arg}={self.code(keyword.value, f)}")
+            found.append(
+                self.unpacked(keyword.value, f)
+                if keyword.arg is None
+                else f"{keyword.arg}={self.code(keyword.value, f)}"
+            )
         codes = tuple(found)
         return self.interned.setdefault(codes, codes)  # type: ignore[return-value]
+
+    @staticmethod
+    def unpacked(arg: ast.expr, f: FunctionDraft) -> str:
+        """``**kwargs``: the caller's own, which it was given and never touched, or any."""
+        own = type(arg) is ast.Name and arg.id == f.rest and arg.id not in f.stored
+        return conditions.HANDED_ON if own else "**"
 
     @staticmethod
     def code(arg: ast.expr, f: FunctionDraft) -> str:

@@ -6,17 +6,23 @@ None), the empty string (unknown), ``=x`` (the caller's own parameter ``x`` as i
 it is not None it may have been replaced), ``$self.config.x``, a switch of the caller's (see :mod:`.switches`), or,
 of a parameter's default, ``#0``, a number.
 
-States are told of switches, too; of both also comparisons with constants: ``=='c'``, ``>=0``.
+States are told of switches, too; of both also comparisons with constants: ``=='c'``, ``>=0``. Where one of several
+switches has to be in its state, names and states stand beside each other (:data:`~.switches.EITHER`).
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
-from awp_lint.detector.semantics.switches import VARIES, default_of, switch, switched_off
+from awp_lint.detector.semantics.switches import EITHER, VARIES, default_of, switch, switched_off
 
 State = tuple[str, str]  # (parameter, state)
+
+#: ``**kwargs`` of the caller's own, as they came.
+HANDED_ON = "**="
+_FAR = 5  # arguments that nobody counts out without their names
 
 _DISPLAYS = (ast.List, ast.Tuple, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.JoinedStr, ast.Lambda)
 _COMPARED: dict[type[ast.cmpop], tuple[str, str]] = {
@@ -32,20 +38,29 @@ _RULED_OUT = {
 }
 
 
-def held(test: ast.expr, taken: bool) -> tuple[State, ...]:
+#: What local names need of switches in order to be true: ``often = self.every > 0 and …``; None: nobody knows.
+Flags = Mapping[str, "State | None"]
+#: What a name needs that was only given what is false.
+NEVER: State = ("", "")
+
+
+def held(test: ast.expr, taken: bool, flags: Flags = MappingProxyType({})) -> tuple[State, ...]:
     """What holds of plain names and switches where ``test`` came out as ``taken``."""
     kind = type(test)
     if kind is ast.Name:
-        return ((test.id, "true" if taken else "false"),)  # type: ignore[attr-defined]
+        needed = flags.get(test.id) if taken else None  # type: ignore[attr-defined]
+        return ((test.id, "true" if taken else "false"), *(() if needed is None else (needed,)))  # type: ignore[attr-defined]
     if kind is ast.Attribute or (kind is ast.Call and getattr(test.func, "id", "") == "getattr"):  # type: ignore[attr-defined]
         name = switch(test)
         return () if name is None else ((name, "true" if taken else "false"),)
     if kind is ast.UnaryOp:
-        return held(test.operand, not taken) if type(test.op) is ast.Not else ()  # type: ignore[attr-defined]
+        return held(test.operand, not taken, flags) if type(test.op) is ast.Not else ()  # type: ignore[attr-defined]
     if kind is ast.BoolOp:
-        if (type(test.op) is ast.And) is not taken:  # type: ignore[attr-defined]
-            return ()
-        return tuple(state for part in test.values for state in held(part, taken))  # type: ignore[attr-defined]
+        found = [held(part, taken, flags) for part in test.values]  # type: ignore[attr-defined]
+        if (type(test.op) is ast.And) is taken:  # type: ignore[attr-defined]
+            return tuple(state for part in found for state in part)
+        either = either_of([next((state for state in part if "." in state[0]), None) for part in found])
+        return () if either is None else (either,)
     if kind is ast.Compare:
         return _compared(test, taken)  # type: ignore[arg-type]
     if kind is ast.Call and taken:
@@ -53,6 +68,14 @@ def held(test: ast.expr, taken: bool) -> tuple[State, ...]:
         if type(func) is ast.Name and func.id == "isinstance" and args and type(args[0]) is ast.Name:
             return ((args[0].id, "given"),)
     return ()
+
+
+def either_of(states: Sequence[State | None]) -> State | None:
+    """That one of several switches is in its state; None where nothing is known of one."""
+    known = [state for state in dict.fromkeys(states) if state is not None]
+    if not known or None in states:
+        return None
+    return EITHER.join(name for name, _ in known), EITHER.join(state for _, state in known)
 
 
 def _compared(test: ast.Compare, taken: bool) -> tuple[State, ...]:
@@ -95,16 +118,20 @@ def code_of_default(name: str, node: ast.expr) -> str:
 
 
 def passed_for(passed: Sequence[str], name: str, position: int | None) -> str | None:
-    """The code that a call passes for a parameter, None where it leaves it at its default.
+    """The code that a call passes for a parameter, None where it leaves it at its default, :data:`HANDED_ON` where that
+    is left to what the caller was given by names that are none of its parameters.
 
     ``position`` is that among the call's positional arguments, None for a parameter that goes by its name only.
     """
     count = 0
     found: str | None = None
     unpacked = False  # what is unpacked may hold anything but what is passed by itself
+    handed = True
     for entry in passed:
         if entry[:1] == "*":
             unpacked = True
+            far = entry == "*" and (position is None or position - count >= _FAR)
+            handed = handed and (far or entry == HANDED_ON)
             continue
         keyword, equals, code = entry.partition("=")
         if equals and keyword:
@@ -114,7 +141,9 @@ def passed_for(passed: Sequence[str], name: str, position: int | None) -> str | 
             if count == position and not unpacked:
                 found = entry
             count += 1
-    return "" if found is None and unpacked else found
+    if found is None and unpacked:
+        return HANDED_ON if handed else ""
+    return found
 
 
 def ruled_out(state: str, code: str) -> bool:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import sys
 
+from awp_lint.detector.semantics.conditions import State
 from awp_lint.detector.semantics.facts import BranchFact, CallFact, LoopFact, Ref
+from awp_lint.detector.semantics.switches import EITHER
 from awp_lint.detector.semantics.view import Region
 
 
@@ -12,10 +14,10 @@ class FunctionDraft:
     """A function under construction. ``env`` says what its local names refer to at the moment."""
 
     __slots__ = (
-        "annotations", "awp", "binding", "body", "branches", "calls", "cls", "cut", "decorators", "defaults", "env",
-        "filled", "guarded", "header", "index", "kind", "line", "loop_end", "loops", "outer", "parameters",
-        "properties", "qualname", "region", "replaced", "returns", "routes", "scope", "stored", "unsure", "when",
-        "writes",
+        "annotations", "awp", "binding", "body", "branches", "calls", "closed", "cls", "cut", "decorators",
+        "defaults", "env", "filled", "flags", "guarded", "handed", "header", "index", "kind", "line", "loop_end",
+        "loops", "outer", "parameters", "properties", "qualname", "region", "replaced", "rest", "returns", "routes",
+        "scope", "stored", "unsure", "when", "writes",
     )  # fmt: skip
 
     def __init__(self, index: int, qualname: str, outer: FunctionDraft | None, cls: int) -> None:
@@ -32,6 +34,8 @@ class FunctionDraft:
         self.decorators: list[Ref] = []
         self.routes: list[str] = []
         self.parameters: tuple[str, ...] = ()
+        self.rest = ""  # the parameter that takes all other names, while nothing was put there
+        self.closed = False  # takes no other names
         self.annotations: list[tuple[str, Ref]] = []
         self.returns: list[Ref] = []
         self.calls: list[CallFact] = []
@@ -48,6 +52,8 @@ class FunctionDraft:
         self.loop_end = 0  # last line of the outermost loop that the walk is in
         self.stored: dict[str, int] = {}  # parameter → first line that binds it anew
         self.replaced: dict[str, int] = {}  # the same, but what only replaces a value that is not None
+        self.handed: frozenset[str] = frozenset()  # names that the value being bound was made of as its likes
+        self.flags: dict[str, State | None] = {}  # local names that only switches make true; None: not known
         self.filled: set[str] = set()  # parameters that are bound anew only where they are None
         self.guarded: list[tuple[int, tuple[int, ...]]] = []  # calls by their numbers, with the branches they stand in
         self.unsure: list[tuple[int, int]] = []  # calls in loops by their numbers, with the last line of those loops
@@ -68,7 +74,7 @@ class FunctionDraft:
             self.filled.add(name)
         else:
             self.filled.discard(name)
-        kept = any(b.parameter == name and b.state in ("given", "true") for b in self.holding())
+        kept = name in self.handed or any(b.parameter == name and b.state in ("given", "true") for b in self.holding())
         (self.replaced if kept else self.stored).setdefault(name, line)
 
     def holding(self) -> list[BranchFact]:
@@ -77,6 +83,8 @@ class FunctionDraft:
 
     def keeps(self, name: str) -> bool:
         """Whether a switch is that of the object or of the configuration that was passed."""
+        if EITHER in name:
+            return all(map(self.keeps, name.split(EITHER)))
         root, _, last = name.partition("|")[0].rpartition(".")
         if root == "config":
             return root in self.parameters and root not in self.stored

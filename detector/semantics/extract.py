@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from awp_lint.detector.semantics import conditions, once, regions
 from awp_lint.detector.semantics.calling import Calling
+from awp_lint.detector.semantics.conditions import NEVER, State
 from awp_lint.detector.semantics.definition import FunctionNode, child_nodes, parameter_names
 from awp_lint.detector.semantics.drafts import ClassDraft, FunctionDraft
 from awp_lint.detector.semantics.facts import (
@@ -104,7 +105,7 @@ class _Extractor(Calling):
             f.qualname, f.line, f.header, f.body, f.cls, f.outer.index if f.outer else -1, f.kind, f.binding,
             f.region.value, tuple(f.decorators), tuple(f.routes), f.parameters, tuple(f.annotations),
             tuple(dict.fromkeys(f.returns)), calls, properties, tuple(f.writes), tuple(f.loops), f.awp,
-            tuple(f.defaults), branches,
+            tuple(f.defaults), branches, f.closed,
         )  # fmt: skip
 
     def line(self, number: int) -> str:
@@ -141,6 +142,8 @@ class _Extractor(Calling):
         args = node.args
         function.parameters = parameter_names(args)
         function.defaults = default_codes(args)
+        function.rest = args.kwarg.arg if args.kwarg is not None else ""
+        function.closed = args.kwarg is None and not getattr(node, "decorator_list", None)
         function.line = node.lineno
         if isinstance(node, ast.Lambda):
             function.kind = "lambda"
@@ -315,7 +318,8 @@ class _Extractor(Calling):
         found = f.when
         if not body or not f.parameters:
             return found
-        for name, state in conditions.held(test, taken):
+        flags = {} if f.loop_end else f.flags  # a later turn sees what an earlier one binds
+        for name, state in conditions.held(test, taken, flags):
             known = any(f.branches[number][0][:2] == (name, state) for number in found)
             if not known and (f.keeps(name) if "." in name else name in f.parameters and f.decides(name, state)):
                 first, last = body[0], body[-1]
@@ -356,6 +360,7 @@ class _Extractor(Calling):
                 self.write(node.target, f)
             elif isinstance(node.target, ast.Name):
                 f.store(node.target.id, node.lineno)
+                f.flags[node.target.id] = None
         elif isinstance(node, (ast.Import, ast.ImportFrom)):
             self.imported(node, f)
         elif isinstance(node, ast.Assert):
@@ -373,8 +378,25 @@ class _Extractor(Calling):
         if f.index == 0 and isinstance(node.targets[0], ast.Name) and node.targets[0].id == "__all__":
             self.exports = _literal_names(node.value)
         ref = self.ref(node.value, f)
+        f.handed = _handed_to_base(node.value)
         for target in node.targets:
+            name = target.id if f.index and isinstance(target, ast.Name) else ""
+            known = f.flags.get(name, NEVER)
             self.bind(target, ref, f, node.value)
+            if name:
+                self.flag(name, node.value, known, f)
+        f.handed = frozenset()
+
+    def flag(self, name: str, value: ast.expr, known: State | None, f: FunctionDraft) -> None:
+        """``often = self.every > 0 and …``; ``seen = False`` … ``seen = True`` below a switch. ``known``: what it
+        needed before."""
+        plain = type(value) is ast.Constant
+        if plain and not value.value:  # type: ignore[attr-defined]
+            f.flags[name] = known
+            return
+        states = [b[:2] for b in f.holding()] if plain else conditions.held(value, True)
+        needed = next((s for s in states if "." in s[0] and f.keeps(s[0])), None)
+        f.flags[name] = needed if known == NEVER else conditions.either_of([known, needed])
 
     def annotated(self, node: ast.AnnAssign, f: FunctionDraft, loops: tuple[str, ...], guard: int) -> None:
         ref = UNKNOWN
@@ -562,6 +584,16 @@ class _Extractor(Calling):
             self.expr(node.value, f, inner, guard)
         else:
             self.expr(node.elt, f, inner, guard)  # type: ignore[attr-defined]
+
+
+def _handed_to_base(node: ast.expr) -> frozenset[str]:
+    """The names that ``super().prepare(boxes, masks)`` is given, which gives them back: what is None stays None."""
+    if type(node) is not ast.Call or type(node.func) is not ast.Attribute:
+        return frozenset()
+    holder = node.func.value
+    if not (type(holder) is ast.Call and type(holder.func) is ast.Name and holder.func.id == "super"):
+        return frozenset()
+    return frozenset(arg.id for arg in node.args if type(arg) is ast.Name)
 
 
 def default_codes(args: ast.arguments) -> list[tuple[str, str]]:

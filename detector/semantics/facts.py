@@ -108,6 +108,7 @@ class FunctionFact(NamedTuple):
     awp: str  # what an ``# awp: …`` comment on the header says, ""
     defaults: tuple[tuple[str, str], ...] = ()  # of parameters that have one: its code
     branches: tuple[BranchFact, ...] = ()
+    closed: bool = False  # takes no names but those of its parameters, and is what it is written as: undecorated
 
 
 class ClassFact(NamedTuple):

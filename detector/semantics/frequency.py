@@ -27,6 +27,7 @@ from awp_lint.detector.semantics.facts import (
     SUPER,
     FunctionFact,
 )
+from awp_lint.detector.semantics.idle import held_in_vain
 from awp_lint.detector.semantics.index import Index
 from awp_lint.detector.semantics.regions import beside_training, file_regions, is_template
 from awp_lint.detector.semantics.values import Certainty
@@ -73,7 +74,7 @@ class Frequencies:
         self._cached = [entries.is_cached(f) for f in self.index.functions]
         self._first = [entries.is_first(f) for f in self.index.functions]
         self._halved = self._served_by_halves()
-        self._aside = self._called_aside()
+        self._aside = self._called_aside() | held_in_vain(graph)
         self._by_user(entry_points)
         self._propagate(self._contracts())
         self._propagate(self._conventions(uncalled_only=True))

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from awp_lint.detector.semantics.conditions import passed_for, passed_on, ruled_out
+from awp_lint.detector.semantics.conditions import HANDED_ON, passed_for, passed_on, ruled_out
 from awp_lint.detector.semantics.edges import Edge
 from awp_lint.detector.semantics.facts import GUARD_REFERENCE, CallFact, FunctionFact, Ref
 
@@ -93,6 +93,7 @@ class Gates:
         self._edges = edges
         self._unresolved = unresolved
         self._callers: dict[int, list[tuple[int, Edge]]] = {}
+        self._by_name: set[str] | None = None
         self.nodes: dict[Part, int] = {}
         self.of_function: dict[int, list[int]] = {}
         self.callers: dict[int, list[int]] = {}  # of a part: the functions whose calls may make it run
@@ -188,7 +189,16 @@ class Gates:
         if unbound(call.callee, function):
             return ""
         code = passed_for(call.passed, name, position)
+        if code == HANDED_ON:  # nobody in the project gives it that name
+            return "" if name in self._given() else default
         return default if code is None else code
+
+    def _given(self) -> set[str]:
+        """The names by which any call in the project passes something."""
+        if self._by_name is None:
+            passed = {call.passed for function in self._functions for call in function.calls}
+            self._by_name = {code.partition("=")[0] for codes in passed for code in codes if "=" in code[1:]}
+        return self._by_name
 
     @staticmethod
     def _divided(sites: dict[Part, list[tuple[int, Edge, Part | None]]]) -> set[Part]:

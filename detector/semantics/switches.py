@@ -23,6 +23,10 @@ VARIES = re.compile(
 )
 
 
+#: Between the names, and the states, of switches of which one decides.
+EITHER = "\n"
+
+
 def switch(node: ast.expr) -> str | None:
     """The name of the setting that an expression reads: ``self.x``, ``self.config.x``, ``config.x``, and the same asked
     by ``getattr``, with what it gives where there is no such field: ``self.config.x|False``."""
@@ -107,6 +111,8 @@ class Switches:
 
     def off(self, gid: int, name: str, state: str) -> bool:
         """Whether a part of a function that needs a setting in a state never runs by default."""
+        if EITHER in name:
+            return all(self.off(gid, *each) for each in zip(name.split(EITHER), state.split(EITHER), strict=True))
         name, _, otherwise = name.partition("|")
         holder, _, field = name.rpartition(".")
         known: str | None = field

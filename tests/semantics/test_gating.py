@@ -193,6 +193,102 @@ def test_callbacks_and_unbound_calls_may_pass_anything(reach: Any) -> None:
     assert reach(source, "masked") is not None
 
 
+HANDED = """
+    import torch
+
+    class SamPredictor:
+        def predict(self, x, *args, **kwargs):
+            {before}
+            for step in range(10):
+                self.prepare(x, *args, **kwargs)
+
+        def prepare(self, x, a=1, b=2, c=3, d=4, e=5, f=6, area=0, own=None):
+            if {asked}:
+                self.small(x)
+
+        def small(self, x): ...
+
+    def beside(work, x):
+        work(x, own=x)
+    """
+
+
+@pytest.mark.parametrize(
+    ("asked", "before", "reached"),
+    [
+        ("area > 0", "pass", False),
+        ("area < 1", "pass", True),
+        ("own is not None", "pass", True),  # some call passes that name
+        ("a is None", "pass", True),  # the first of the rest
+        ("area > 0", "kwargs['area'] = 3", True),
+        ("area > 0", "kwargs.update(self.options)", True),
+        ("area > 0", "kwargs = self.options", True),
+    ],
+)
+def test_what_is_handed_on_with_the_rest(reach: Any, asked: str, before: str, reached: bool) -> None:
+    source = _dedented(HANDED.format(asked=asked, before=before))
+    assert (reach(source, "SamPredictor.small") is not None) is reached
+
+
+OVERRIDDEN = """
+    class Predictor:
+        def __call__(self, x):
+            return self.inference(x)
+
+        def inference(self, x):
+            for step in range(10):
+                self.features(x, several=True)
+
+        def features(self, x, several=False): ...
+
+    class TextPipeline(Predictor):
+        {decorated}def features(self, x, text=None{more}):
+            flagged(x)
+
+    def flagged(x): ...
+    """
+
+
+@pytest.mark.parametrize(
+    ("decorated", "more", "reached"),
+    [
+        ("", "", False),  # such a call would fail
+        ("", ", several=False", True),
+        ("", ", **kwargs", True),
+        ("@torch.no_grad()\n        ", "", True),  # who knows what it takes
+    ],
+)
+def test_a_method_that_does_not_know_a_name_is_not_called_with_it(
+    reach: Any, decorated: str, more: str, reached: bool
+) -> None:
+    source = "import torch\n" + _dedented(OVERRIDDEN.format(decorated=decorated, more=more))
+    assert (reach(source, "flagged") is not None) is reached
+
+
+@pytest.mark.parametrize(("prepared", "reached"), [("super().prepare(x, box)", False), ("self.other(x, box)", True)])
+def test_what_the_base_class_was_given_none_for_stays_none(reach: Any, prepared: str, reached: bool) -> None:
+    source = f"""
+        import torch
+
+        class Base:
+            def prepare(self, x, box=None):
+                return x, box
+
+        class SamPredictor(Base):
+            def predict(self, x, timesteps):
+                for t in timesteps:
+                    self.prepare(t)
+
+            def prepare(self, x, box=None):
+                x, box = {prepared}
+                if box is not None:
+                    placed(box)
+
+        def placed(x): ...
+        """
+    assert (reach(source, "placed") is not None) is reached
+
+
 def test_lines_that_no_call_makes_run_lie_in_a_fallback(link: Any) -> None:
     text = _dedented(PREDICTOR)
     file = view_of_source(text, "pkg/a.py")

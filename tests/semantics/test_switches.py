@@ -530,3 +530,57 @@ def serve(x: torch.Tensor):  # awp: hot
     views = {view.qualname: view for view in view_of_source(code).functions()}
     read = next(node for node in ast.walk(views["choose"].node) if isinstance(node, ast.Call))
     assert (Region.FALLBACK not in views["choose"].regions(read)) is runs
+
+
+FLAGGED = """
+import torch
+
+class Tracker:
+    def __init__(self, model, every=-1, bound=0.0, kept=True):
+        self.model = model
+        self.every = every
+        self.bound = bound
+        self.kept = kept
+
+    def predict(self, x: torch.Tensor, scores):
+        crossed = False
+        if self.bound > 0:
+            for score in scores:
+                if score > 1:
+                    crossed = True
+        due = self.every > 0 and len(scores) > 0
+        {before}
+        if {test}:
+            self.slow(x)
+        return x
+
+    def slow(self, x: torch.Tensor):
+        return x.max().item()
+
+def serve(model, x: torch.Tensor, scores):  # awp: hot
+    return Tracker(model).predict(x, scores)
+"""
+
+
+@pytest.mark.parametrize(
+    ("test", "before", "runs"),
+    [
+        ("due", "pass", False),
+        ("crossed", "pass", False),
+        ("due or crossed", "pass", False),
+        ("self.every > 0 or self.bound > 0", "pass", False),
+        ("due or self.kept", "pass", True),
+        ("due or len(scores) > 3", "pass", True),
+        ("not due", "pass", True),
+        ("due", "due = due or len(scores) > 3", True),
+        ("due", "due |= len(scores) > 3", True),
+        ("due", "due, other = scores", True),
+        ("crossed", "crossed = True", True),
+    ],
+)
+def test_names_that_only_switches_make_true(test: str, before: str, runs: bool) -> None:
+    code = FLAGGED.format(test=test, before=before)
+    views = {view.qualname: view for view in view_of_source(code).functions()}
+    view = views["Tracker.predict"]
+    part = next(node for node in view.nodes(ast.Expr) if "self.slow" in ast.unparse(node))
+    assert (Region.FALLBACK not in view.regions(part)) is runs
