@@ -1,4 +1,4 @@
-"""What authors say in words: that a branch is the fallback, that a tensor lives on the host.
+"""What authors say in words: that a branch is the fallback, that a wait was weighed, that a tensor lives on the host.
 
 A comment or a docstring is no proof, but whoever wrote «falls back to the device-side check» or ``# CPU tensor [1]``
 knew more than the code shows. What they say only takes findings back, it never makes one.
@@ -14,13 +14,95 @@ from awp_lint.detector.semantics.view import FileView, FunctionView
 from awp_lint.rules.common import ancestors, callee, lines_of
 
 _FALLBACK = re.compile(r"\bfall(s|ing)?[ -]?backs?\b|\bunreache?d\b|\bunreachable\b|\bdefensive(ly)?\b", re.IGNORECASE)
+_EXPORT = re.compile(r"\bexport(s|ed|er|ing)?\b", re.IGNORECASE)
+#: That a wait was thought about and kept; whoever means to mend it says so, too.
+_WAIT = r"\b(re|de)?-?sync(hroni[sz]\w*|s)?\b|\bD(->|2|-to-)H\b"
+_ACCEPTED = (
+    r"\b(acceptable|unavoidable|allowed|tolerable|affordable|negligible|harmless)\b|\b(is|are) (fine|ok(ay)?|cheap)\b"
+    r"|\boutside (of )?(the |any )?(captured?|graph|compiled)\b"
+)
+_WAIT_KEPT = re.compile(rf"({_WAIT})[^.]{{0,30}}({_ACCEPTED})|({_ACCEPTED})[^.]{{0,30}}({_WAIT})", re.IGNORECASE)
+_READ_KEPT = re.compile(rf"\.(item|tolist|cpu)\(\).*({_ACCEPTED})", re.IGNORECASE | re.DOTALL)
+_TO_DO = re.compile(
+    r"\b(TODO|FIXME|XXX|HACK)\b|\b(not|never|un)[ -]?(acceptable|allowed|fine|ok(ay)?|cheap)\b", re.IGNORECASE
+)
 _ALLOWS = re.compile(r"(^|_)(allow(ed|s)?_(\w+_)?syncs?|syncs?_allowed)(_|$)")
 _ON_HOST = re.compile(r"\b(CPU|host)[ -](side )?tensor|\btensor (is )?on (the )?(CPU|host)\b", re.IGNORECASE)
 
 
 def called_fallback(node: ast.AST, view: FunctionView, file: FileView) -> bool:
     """Whether the code around a node is called a fallback: its function or class in the docstring, or its branch."""
-    return _in_fallback_branch(node, view, file) or any(map(_summary_says_so, _holders(view, file)))
+    return (
+        _in_fallback_branch(node, view, file)
+        or any(map(_summary_says_so, _holders(view, file)))
+        or _without_what_was_given(node, view)
+    )
+
+
+def _without_what_was_given(node: ast.AST, view: FunctionView) -> bool:
+    """Whether a node stands behind ``if mask is not None: … return`` in a function whose docstring says what it falls
+    back to «without a mask»."""
+    if not isinstance(view.node, ast.FunctionDef | ast.AsyncFunctionDef):
+        return False
+    text = ast.get_docstring(view.node, clean=False) or ""
+    if not _FALLBACK.search(text):
+        return False
+    statement = next((s for s in view.node.body if node is s or any(node is part for part in ast.walk(s))), None)
+    for earlier in view.node.body:
+        if earlier is statement:
+            return False
+        given = _left_where_given(earlier)
+        if given is not None:
+            word = re.escape(given.rpartition("_")[2])
+            if re.search(
+                rf"\bwithout (an? |the |any )?[`*]*(\w+_)?{word}[`*]*,? [^.]{{0,40}}\bfalls? back", text, re.I
+            ):
+                return True
+    return False
+
+
+def _left_where_given(statement: ast.stmt) -> str | None:
+    """The name of ``if name is not None: … return``."""
+    if not (isinstance(statement, ast.If) and not statement.orelse and isinstance(statement.body[-1], ast.Return)):
+        return None
+    test = statement.test
+    if not (isinstance(test, ast.Compare) and isinstance(test.left, ast.Name) and isinstance(test.ops[0], ast.IsNot)):
+        return None
+    return test.left.id
+
+
+def called_export(node: ast.AST, view: FunctionView, file: FileView) -> bool:
+    """Whether a node stands below a flag that is said to hold of exported models only."""
+    child: ast.AST = node
+    for parent in ancestors(view, node):
+        if isinstance(parent, ast.If) and child in parent.body and isinstance(parent.test, ast.Name):
+            made = view.assignments(parent.test.id)
+            if len(made) == 1 and isinstance(made[0], ast.Assign):
+                line = lines_of(file.text)[made[0].lineno - 1].partition("#")[2]
+                if _EXPORT.search(line) or _EXPORT.search(_comment_above(made[0], file)):
+                    return True
+        child = parent
+    return False
+
+
+def wait_weighed(node: ast.AST, view: FunctionView, file: FileView) -> bool:
+    """Whether a comment on the branch that a node stands in, or right above its statement, says that a wait there was
+    weighed and kept: «make the sync acceptable». One that names ``.item()`` speaks of such reads."""
+    reads = isinstance(node, ast.Call) and callee(node) in ("item", "tolist", "cpu")
+    child: ast.AST = node
+    for parent in (node, *ancestors(view, node)):
+        said = []
+        if isinstance(parent, ast.stmt) and not isinstance(
+            parent, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+        ):
+            said.append(_comment_above(parent, file, block=True))
+        if isinstance(parent, ast.If) and child is not parent.test:
+            said.append(_comment_above((parent.body if child in parent.body else parent.orelse)[0], file))
+        for text in said:
+            if (_WAIT_KEPT.search(text) or (reads and _READ_KEPT.search(text))) and not _TO_DO.search(text):
+                return True
+        child = parent
+    return False
 
 
 def _in_fallback_branch(node: ast.AST, view: FunctionView, file: FileView) -> bool:
@@ -88,10 +170,13 @@ def called_host(names: set[str], view: FunctionView, file: FileView) -> bool:
     return False
 
 
-def _comment_above(node: ast.AST, file: FileView) -> str:
-    """The comment lines right above a statement."""
+def _comment_above(node: ast.AST, file: FileView, block: bool = False) -> str:
+    """The comment lines right above a statement; with ``block``, above what stands before it without a blank line."""
     lines = lines_of(file.text)
     number = getattr(node, "lineno", 1) - 2
+    indent = " " * getattr(node, "col_offset", 0)
+    while block and number >= 0 and re.match(rf"{indent}[^\s#]", lines[number]) and "=" in lines[number]:
+        number -= 1
     found: list[str] = []
     while number >= 0 and lines[number].lstrip().startswith("#"):
         found.append(lines[number].strip().lstrip("#"))

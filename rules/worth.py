@@ -16,8 +16,8 @@ from awp_lint.detector.semantics.regions import is_template
 from awp_lint.detector.semantics.view import FileView, Frequency, FunctionView, Level
 from awp_lint.rules.base import Candidate
 from awp_lint.rules.batching.calls import over_batches
-from awp_lint.rules.common import beside_service, whole_program
-from awp_lint.rules.told import called_fallback, called_host, wait_allowed
+from awp_lint.rules.common import beside_service, callee, whole_program
+from awp_lint.rules.told import called_export, called_fallback, called_host, wait_allowed, wait_weighed
 
 #: Caches are flushed in training, too.
 _FLUSHES = "AWP605"
@@ -28,6 +28,8 @@ _WALKS = re.compile(r"\b(named_)?(modules|parameters|buffers|children)\(")
 _TOLD_WALKS = re.compile(r" walks through all modules of ")
 #: What is as large as positions × dimensions, or positions × positions.
 _TABLES = re.compile(r"cosines|\btri[lu]\(")
+#: What puts a few tensors beside each other.
+_PUTS_TOGETHER = frozenset({"cat", "concat", "stack", "hstack", "vstack"})
 #: What happens a few times a request, and who runs it.
 _FEW = _ONE_AN_ITEM = frozenset((Level.REQUEST, Level.ITEM, Level.LOOP))
 #: What a begin index saves is told once for all steps.
@@ -92,6 +94,10 @@ def _negligible(rule: str, candidate: Candidate, view: FunctionView, file: FileV
     if rule in _MOVES and _stays_moved(candidate.node, view):
         return True
     if rule[3] == "1" and wait_allowed(candidate.node, view):
+        return True
+    if rule[3] in "16" and wait_weighed(candidate.node, view, file):
+        return True
+    if called_export(candidate.node, view, file):
         return True
     if called_fallback(candidate.node, view, file) or _in_a_spare(candidate.frequency, view):
         return True
@@ -194,6 +200,8 @@ def _small_beside_a_layer(candidate: Candidate) -> bool:
     if _WITHIN_STEPS.isdisjoint(path):
         return True
     stepped = Level.TOKEN in path
+    if not stepped and isinstance(candidate.node, ast.Call) and callee(candidate.node) in _PUTS_TOGETHER:
+        return True
     return bool(candidate.frequency.chain) and not stepped and not _TABLES.search(candidate.message)
 
 

@@ -216,6 +216,10 @@ _KERNEL = re.compile(r"(\w+_)?kernels?_(can|is|are|available|supports?)(_\w+)?")
 _SELDOM = re.compile(r"synced_gpus|_?is_packed_sequence|output_router_logits|use_cascade(_attention)?")
 #: Groups of kernels that are used where somebody chose one of them.
 _OTHER_KERNELS = re.compile(r"(FLASH|SAGE|XFORMERS|AITER)\w*_BACKENDS?")
+#: What installations of torch bring along: what runs without it is the way out.
+_BROUGHT = re.compile(r"(_?(use|has|have|is)_)?(torchvision|triton)(_is)?(_available|_installed)?")
+#: What is missing in a run that only measures memory, and where no graphs are captured.
+_PREPARED = re.compile(r"((\w+_)?attn_|attention_|forward_)?metadata|(\w+_)?buffers")
 #: Questions for the kind of machine that answer no on the usual one.
 _OTHER_MACHINE = re.compile(r"_?is_(rocm|hip|xpu|tpu|cpu|npu|hpu|mps|xla|out_of_tree|cpu_only)(_available|_platform)?")
 
@@ -247,7 +251,7 @@ def test_region(test: ast.expr, taken: bool) -> Region:
         return Region.COMPILED if taken else Region.NONE
     if _SELDOM.fullmatch(lowered) or _OTHER_MACHINE.fullmatch(lowered) or _asks_in_vain(test):
         return Region.FALLBACK if taken else Region.NONE
-    if (_KERNEL.fullmatch(lowered) or lowered == "use_cache") and not taken:
+    if (_KERNEL.fullmatch(lowered) or _BROUGHT.fullmatch(lowered) or lowered == "use_cache") and not taken:
         return Region.FALLBACK  # generation keeps a cache
     return Region.NONE
 
@@ -289,6 +293,8 @@ def _compare_region(test: ast.Compare, taken: bool) -> Region:
     if is_none and (lowered in ("labels", "label", "targets", "loss", "loss_fn") or _LABELS.fullmatch(lowered)):
         wants = isinstance(test.ops[0], (ast.IsNot, ast.NotEq))
         return Region.TRAINING if wants == taken else Region.NONE
+    if is_none and _PREPARED.fullmatch(lowered) and isinstance(test.ops[0], (ast.Is, ast.IsNot)):
+        return Region.FALLBACK if isinstance(test.ops[0], ast.Is) == taken else Region.NONE
     if lowered.endswith("backend") and isinstance(test.ops[0], (ast.In, ast.NotIn)):
         asked = _OTHER_KERNELS.search(last_name(right) or "") is not None
         return Region.FALLBACK if asked and isinstance(test.ops[0], ast.In) is taken else Region.NONE

@@ -22,6 +22,7 @@ from awp_lint.rules.sync.reads import (
     READ_NAMES,
     Read,
     device_read,
+    for_host_library,
     is_token_read,
     iterated_from,
     read_frequency,
@@ -61,6 +62,7 @@ class DeviceRead(Rule):
         - The one read of the picked token that a decode step needs to stop, stream or append in Python.
         - A value that goes to a callee which demands a Python number (`max_seqlen` of a variable-length attention
           kernel, split sizes).
+        - Whole tensors for a library that works on the host (SciPy, scikit-learn, OpenCV) in the same function.
         - Tensors that live on the host already: after `.cpu()`, from NumPy, all-reduced over a CPU process group.
         - Error paths, asserts, debug output, timing code, tests, training; fallback branches are shown at low
           confidence only.
@@ -111,7 +113,7 @@ class DeviceRead(Rule):
         if frequency is None:
             return
         confidence = sureness(view, node, frequency, read.value)
-        if is_token_read(read, view) or serves_int_contract(read, view):
+        if is_token_read(read, view) or serves_int_contract(read, view) or for_host_library(read, view):
             confidence = lower(confidence, Confidence.LOW)
         yield Candidate(
             node=node,

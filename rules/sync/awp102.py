@@ -23,6 +23,7 @@ from awp_lint.rules.common import (
     sureness,
 )
 from awp_lint.rules.doubts import default_none
+from awp_lint.rules.sync.compressing import asks_before_cutting
 from awp_lint.rules.sync.reads import read_frequency
 
 if TYPE_CHECKING:
@@ -62,9 +63,9 @@ class DeviceTruth(Rule):
     safety = """
         Unsafe, and only where the branch is understood: a branch that computes new values of local tensors becomes
         `torch.where`, a test around nothing but masked writes with that mask is dropped, an error check in a loop moves
-        behind it, a test for the end of a loop is made at every 8th pass, elements that a loop tests one by one are read
-        before it, all at once with `.tolist()` and what they are compared with by `.item()`. Each fix says what has to
-        hold. Other branches get a recommendation: decide once a request and pass a Python flag down.
+        behind it, a test for the end of a loop is made at every 8th pass, elements that a loop tests one by one are
+        read before it, all at once with `.tolist()` and what they are compared with by `.item()`. Each fix says what
+        has to hold. Other branches get a recommendation: decide once a request and pass a Python flag down.
         """
     references = (
         "huggingface/transformers#39870 branches on device values inside layers",
@@ -109,6 +110,8 @@ class DeviceTruth(Rule):
             value = _truth_value(tested, view)
             if value is None or host_named(tested) or _of_several_types(tested, view):
                 continue
+            if asks_before_cutting(tested, view):
+                continue  # it saves copying what mostly stays whole
             frequency = read_frequency(view, tested)
             if frequency is None:
                 continue

@@ -14,6 +14,7 @@ from awp_lint.detector.semantics.view import FileView, FunctionView
 from awp_lint.rules.base import Candidate, Rule
 from awp_lint.rules.common import argument, frequency_reason, host_named, hot_frequency, often, reasons, short, sureness
 from awp_lint.rules.edits import pure_chain
+from awp_lint.rules.sync.compressing import compresses, cuts
 
 if TYPE_CHECKING:
     from awp_lint.rules.nodemap import Definition
@@ -197,6 +198,8 @@ def _mask_index(node: ast.Subscript, view: FunctionView) -> _Found | None:
     if not isinstance(node.ctx, ast.Store):
         if isinstance(node.ctx, ast.Del):
             return None
+        if compresses(view.statement(node), mask, view) or _compressed_before(node, view):
+            return None
         name = short(mask, 40)
         return value, mask, f"keep the shape: `torch.where` or multiply by `{name}`, or compress once a request", None
     parent = view.parent(node)
@@ -213,6 +216,28 @@ def _mask_index(node: ast.Subscript, view: FunctionView) -> _Found | None:
     assumed = extra is None and mask is node.slice and alike and _same_rank_possible(base, value) and pure_chain(mask)
     data = _MaskAssignment(parent, node.value, mask, parent.value, 0 if assumed else extra, assumed)
     return value, mask, f"use `torch.where({short(mask, 40)}, …)` on the whole tensor", data
+
+
+def _compressed_before(node: ast.Subscript, view: FunctionView) -> bool:
+    """Whether the name was cut down by another mask above in the same block: there is no fixed shape left to keep."""
+    statement = view.statement(node)
+    parent = view.parent(statement) if statement is not None else None
+    block = getattr(parent, "body", None)
+    if not (isinstance(node.value, ast.Name) and isinstance(block, list) and statement in block):
+        return False
+    return any(
+        target == node.value.id and _may_be_mask(cut.slice, view)
+        for earlier in block[: block.index(statement)]
+        for target, cut in cuts(earlier)
+    )
+
+
+def _may_be_mask(node: ast.expr, view: FunctionView) -> bool:
+    """Whether an index is a mask, or a name that takes the result of a comparison."""
+    if _is_mask(view.value(node)):
+        return True
+    bound = view.assignments(node.id) if isinstance(node, ast.Name) else ()
+    return any(isinstance(made, ast.Assign) and isinstance(made.value, ast.Compare) for made in bound)
 
 
 def _own_attribute(node: ast.expr) -> bool:

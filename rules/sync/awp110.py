@@ -175,9 +175,12 @@ class HiddenSyncCall(Rule):
 
 
 def _in_rows(node: ast.Call, name: str, view: FunctionView) -> bool:
-    """Whether the call stands in a loop over items whose calls could be one."""
+    """Whether the call stands in a loop over items whose calls could be one. A pass that gathers what it works on in a
+    loop of its own is long beside the call, and the others would have to wait for it."""
     loops = view.loops(node)
     if not loops or isinstance(loops[0], ast.While) or name == "batched_nms":
+        return False
+    if any(isinstance(part, ast.For | ast.While) for part in getattr(loops[0], "body", ())):
         return False
     return view.loop_kind(loops[0]) in _ROWS
 

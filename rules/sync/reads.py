@@ -38,6 +38,8 @@ _INT_NAMES = re.compile(
 )
 _TOKEN_WORDS = re.compile(r"(^|_)(tok(en)?s?|next|ids?|sampled|eos|predicted|selected)(_|$)", re.IGNORECASE)
 _WRAPPERS = frozenset({"enumerate", "zip", "reversed", "list", "tuple", "tqdm", "iter", "map", "filter"})
+#: Libraries that work on the host for milliseconds: what a function hands them it reads in vain only where nobody asks.
+_HOST_LIBRARIES = frozenset({"cv2", "fastcluster", "scipy", "shapely", "skimage", "sklearn"})
 _PICKS = frozenset({"argmax", "multinomial", "topk"})
 
 
@@ -98,6 +100,20 @@ def serves_int_contract(read: Read, view: FunctionView) -> bool:
             return True
         return any(_feeds_int(view, use) for use in view.uses(name) if _in_view(view, use))
     return _feeds_int(view, read.call)
+
+
+def for_host_library(read: Read, view: FunctionView) -> bool:
+    """Whether a whole tensor is brought to the host in a function that works with a library of the host's."""
+    if read.how not in ("cpu", "numpy", "to"):
+        return False
+    for node in view.nodes(ast.ImportFrom, ast.Import):
+        named = (
+            [node.module or ""] if isinstance(node, ast.ImportFrom) else [a.name for a in getattr(node, "names", ())]
+        )
+        if any(name.partition(".")[0] in _HOST_LIBRARIES for name in named):
+            return True
+    calls = (view.qualified(node.func) or "" for node in view.nodes(ast.Call) if isinstance(node, ast.Call))
+    return any(name.partition(".")[0] in _HOST_LIBRARIES for name in calls)
 
 
 def _assigned_from(view: FunctionView, node: ast.AST) -> str | None:

@@ -99,6 +99,74 @@ def test_a_wait_that_its_owner_allows() -> None:
     assert levels(code.format(opened="gpu_sync_allowed")) <= {"low"}
 
 
+WEIGHED = """
+    import torch
+
+    class Attention(torch.nn.Module):
+        def forward(self, hidden_states: torch.Tensor, keep: torch.Tensor, ragged: bool) -> torch.Tensor:
+            last = 1
+            if ragged:
+                # {inside}
+                count = hidden_states.shape[0]
+                rows = hidden_states[keep > 0]
+                last = count - rows.sum().item()
+            return hidden_states * last
+"""
+
+
+@pytest.mark.parametrize(
+    ("inside", "read", "shape"),
+    [
+        ("The lengths.", "medium", "medium"),
+        ("Prefill is eager: that makes the D->H sync acceptable.", "low", "low"),
+        ("A sync is unavoidable here.", "low", "low"),
+        ("The .item() below runs in the builder, outside the captured region.", "low", "medium"),
+        ("TODO: the sync is not acceptable in serving.", "medium", "medium"),
+        ("Kept in sync with the builder.", "medium", "medium"),
+    ],
+)
+def test_a_wait_that_its_author_weighed(inside: str, read: str, shape: str) -> None:
+    code = WEIGHED.format(inside=inside)
+    assert levels(code) == {read}
+    assert levels(code, "AWP105") == {shape}
+
+
+def test_what_only_exported_models_give() -> None:
+    code = """
+        import torch
+
+        class Attention(torch.nn.Module):
+            def forward(self, hidden_states: torch.Tensor) -> torch.Tensor:
+                flat = hidden_states.ndim == 2  # {words}
+                if flat:
+                    return hidden_states * hidden_states.max().item()
+                return hidden_states
+    """
+    assert levels(code.format(words="one row")) == {"medium"}
+    assert levels(code.format(words="exports with an argmax of their own")) <= {"low"}
+
+
+def test_what_a_function_falls_back_to_without_an_argument() -> None:
+    code = """
+        import torch
+
+        class Attention(torch.nn.Module):
+            def forward(self, hidden_states: torch.Tensor, attention_mask: torch.Tensor) -> torch.Tensor:
+                return cut(hidden_states, attention_mask)
+
+        def cut(inputs: torch.Tensor, attention_mask) -> torch.Tensor:
+            \"\"\"Cut the padding.
+
+            {words}
+            \"\"\"
+            if attention_mask is not None:
+                return inputs[:, : attention_mask.shape[1]]
+            return inputs[: int(inputs.sum().item())]
+    """
+    assert levels(code.format(words="Without rows it has a fallback.")) == {"medium"}
+    assert levels(code.format(words="Without a mask, falls back to rows of zeros.")) <= {"low"}
+
+
 def test_kernels_that_somebody_chose() -> None:
     code = """
         import torch

@@ -47,6 +47,12 @@ def around(source: str, call: str = "here()", path: str = "x.py") -> Region:
         ("def f(x):\n    raise ValueError(here())", Region.ERROR),
         ("def f(x):\n    try:\n        pass\n    except KeyError:\n        here()", Region.FALLBACK),
         ("def f(self):\n    if self.config._attn_implementation == 'eager':\n        here()", Region.FALLBACK),
+        ("def f(x, attn_metadata=None):\n    if attn_metadata is None:\n        here()", Region.FALLBACK),
+        ("def f(x, attn_metadata=None):\n    if attn_metadata is not None:\n        here()", Region.NONE),
+        ("def f(self):\n    x = 1 if self.graph_buffers is not None else here()", Region.FALLBACK),
+        ("def f(self, buffer=None):\n    if buffer is None:\n        here()", Region.NONE),
+        ("def f(x):\n    if use_torchvision:\n        pass\n    else:\n        here()", Region.FALLBACK),
+        ("def f(x):\n    if is_triton_available():\n        here()", Region.NONE),
         ("if __name__ == '__main__':\n    here()", Region.MAIN),
         (
             "import time\ndef f():\n    start = time.perf_counter()\n    here()\n    end = time.perf_counter()",
