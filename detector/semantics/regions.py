@@ -217,7 +217,7 @@ _SELDOM = re.compile(r"synced_gpus|_?is_packed_sequence|output_router_logits|use
 #: Groups of kernels that are used where somebody chose one of them.
 _OTHER_KERNELS = re.compile(r"(FLASH|SAGE|XFORMERS|AITER)\w*_BACKENDS?")
 #: What installations of torch bring along: what runs without it is the way out.
-_BROUGHT = re.compile(r"(_?(use|has|have|is)_)?(torchvision|triton)(_is)?(_available|_installed)?")
+_BROUGHT = re.compile(r"(_?(has|have|is)_)?(torchvision|triton)(_is)?(_available|_installed)?|_?use_torchvision")
 #: What is missing in a run that only measures memory, and where no graphs are captured.
 _PREPARED = re.compile(r"((\w+_)?attn_|attention_|forward_)?metadata|(\w+_)?buffers")
 #: Questions for the kind of machine that answer no on the usual one.

@@ -52,6 +52,7 @@ def around(source: str, call: str = "here()", path: str = "x.py") -> Region:
         ("def f(self):\n    x = 1 if self.graph_buffers is not None else here()", Region.FALLBACK),
         ("def f(self, buffer=None):\n    if buffer is None:\n        here()", Region.NONE),
         ("def f(x):\n    if use_torchvision:\n        pass\n    else:\n        here()", Region.FALLBACK),
+        ("def f(x):\n    if use_triton:\n        pass\n    else:\n        here()", Region.NONE),
         ("def f(x):\n    if is_triton_available():\n        here()", Region.NONE),
         ("if __name__ == '__main__':\n    here()", Region.MAIN),
         (
