@@ -30,6 +30,11 @@ _TOLD_WALKS = re.compile(r" walks through all modules of ")
 _TABLES = re.compile(r"cosines|\btri[lu]\(")
 #: What puts a few tensors beside each other.
 _PUTS_TOGETHER = frozenset({"cat", "concat", "stack", "hstack", "vstack"})
+#: What reads a number from the device, and what brings more of it to the host.
+_READS = frozenset(("AWP101", "AWP108"))
+_BRINGS = frozenset(("cpu", "tolist", "numpy"))
+#: A file that says what it gives others.
+_EXPORTS = re.compile(r"^__all__\b", re.MULTILINE)
 #: What happens a few times a request, and who runs it.
 _FEW = _ONE_AN_ITEM = frozenset((Level.REQUEST, Level.ITEM, Level.LOOP))
 #: What a begin index saves is told once for all steps.
@@ -101,12 +106,39 @@ def _negligible(rule: str, candidate: Candidate, view: FunctionView, file: FileV
         return True
     if called_fallback(candidate.node, view, file) or _in_a_spare(candidate.frequency, view):
         return True
+    if _left_over(candidate.frequency, view, file):
+        return True
+    if rule in _READS and _beside_a_read(candidate.node, view):
+        return True
     return rule[3] in "16" and (
         _ASIDE.search(view.path) is not None
         or called_host(behind(candidate.node, view), view, file)
         or _has_host_twin(candidate.node, view, file)
         or ("vllm/" in view.path and _kept_on_host(candidate.node, view, file))
     )
+
+
+def _beside_a_read(node: ast.AST, view: FunctionView) -> bool:
+    """Whether a read says where something is put that the same statement brings to the host before: once the device is
+    idle, another number costs next to nothing."""
+    statement = node if isinstance(node, ast.stmt) else view.statement(node)
+    if not isinstance(statement, ast.Assign) or any(part is node for part in ast.walk(statement.value)):
+        return False
+    calls = (part for part in ast.walk(statement.value) if isinstance(part, ast.Call))
+    return any(callee(call) in _BRINGS and isinstance(call.func, ast.Attribute) for call in calls)
+
+
+def _left_over(frequency: Frequency, view: FunctionView, file: FileView) -> bool:
+    """Whether a class, or one of its file that calls it, is named nowhere in the file but where it is defined, and is
+    not among what the file gives others."""
+    counts: dict[str, int] | None = file.memo.get(_left_over)
+    if counts is None:
+        counts = file.memo[_left_over] = {}
+        if _EXPORTS.search(file.text):
+            for name in re.findall(r"\b[A-Z]\w+", file.text):
+                counts[name] = counts.get(name, 0) + 1
+    methods = [view.qualname, *(frame.function for frame in frequency.chain if frame.path == view.path)]
+    return any(counts.get(method.partition(".")[0]) == 1 and "." in method for method in methods)
 
 
 def _in_a_spare(frequency: Frequency, view: FunctionView) -> bool:

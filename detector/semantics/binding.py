@@ -29,6 +29,8 @@ class Binding(Referring):
             f.env[target.id] = ref
             f.store(target.id, target.lineno)
             f.flags[target.id] = None
+            if f.index:
+                note_none(target.id, value, f)
             if not f.index:
                 self.names[target.id] = None
         elif isinstance(target, ast.Attribute):
@@ -168,3 +170,36 @@ class Binding(Referring):
 def _was_given(holder: ClassDraft, attribute: str) -> bool:
     """Whether an attribute was made from a parameter before: then what else it becomes is told, though unknown."""
     return any(name == attribute and ref[0] == "p" for name, _, ref in holder.attributes)
+
+
+#: Methods of tensors that give tensors, and those that give several.
+_OF_TENSORS = frozenset((
+    "repeat", "expand", "unsqueeze", "squeeze", "reshape", "view", "flatten", "permute", "transpose", "contiguous",
+    "to", "float", "half", "long", "bool", "clone", "detach", "repeat_interleave",
+))  # fmt: skip
+_PARTED = frozenset(("chunk", "split", "unbind", "topk"))
+_NEVER_NONE = (ast.BinOp, ast.Compare, ast.List, ast.Dict, ast.Tuple, ast.ListComp, ast.JoinedStr)
+
+
+def note_none(name: str, value: ast.expr | None, f: FunctionDraft) -> None:
+    """Note whether what a local name is bound to may be None. Of what another call gives nothing is noted: a method
+    that is called on it later tells."""
+    kind = type(value)
+    if kind is ast.Call:
+        func = value.func  # type: ignore[union-attr]
+        if type(func) is ast.Attribute and (func.attr in _OF_TENSORS or _of_torch(func)):
+            f.solid.add(name)
+        elif type(func) is ast.Attribute and func.attr in ("get", "pop"):
+            f.vague.add(name)
+    elif kind is ast.Name:
+        (f.solid if value.id in f.solid else f.vague).add(name)  # type: ignore[union-attr]
+    elif kind is ast.Subscript:
+        inner = value.value  # type: ignore[union-attr]
+        parted = type(inner) is ast.Call and type(inner.func) is ast.Attribute and inner.func.attr in _PARTED
+        (f.solid if parted else f.vague).add(name)
+    else:
+        (f.solid if isinstance(value, _NEVER_NONE) else f.vague).add(name)
+
+
+def _of_torch(func: ast.Attribute) -> bool:
+    return type(func.value) is ast.Name and func.value.id == "torch"

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from awp_lint.detector.semantics.constructing import Constructions
 from awp_lint.detector.semantics.duck import COMMON_METHODS, DUCK_TYPES, DuckType, ducks
 from awp_lint.detector.semantics.edges import Edge
-from awp_lint.detector.semantics.facts import GUARD_REFERENCE, UNKNOWN, CallFact, Ref
+from awp_lint.detector.semantics.facts import GUARD_REFERENCE, GUARD_SKIP, UNKNOWN, CallFact, Ref
 from awp_lint.detector.semantics.gating import Gates, Unresolved
 from awp_lint.detector.semantics.index import Entity, Index
 from awp_lint.detector.semantics.resolve import INSTANCES, Resolver, Thing
@@ -115,7 +115,8 @@ class CallGraph:
                 nodes = self._by_name(gid, callee)
                 assumed = True
         if not nodes:
-            self._unresolved.note(self.index.function_file[gid], call, _last_name(callee))
+            if not call.guard & GUARD_SKIP:
+                self._unresolved.note(self.index.function_file[gid], call, _last_name(callee))
             return
         nodes = self._accepting(call, nodes)
         self._link(gid, nodes, number, call.loops, call.guard, assumed)

@@ -77,7 +77,7 @@ class Calling(Binding):
         if kind is ast.Name:
             name: str = arg.id  # type: ignore[attr-defined]
             if name not in f.parameters:
-                return ""
+                return "const" if name in f.solid and name not in f.vague else ""
             if name in f.stored:
                 return "const" if name in f.filled else ""
             return f"~{name}" if name in f.replaced else f"={name}"

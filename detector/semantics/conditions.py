@@ -78,6 +78,18 @@ def either_of(states: Sequence[State | None]) -> State | None:
     return EITHER.join(name for name, _ in known), EITHER.join(state for _, state in known)
 
 
+def turns(loop: ast.For | ast.AsyncFor | ast.While) -> ast.Compare | None:
+    """What must hold for a loop to be entered whose turns a switch counts: ``self.rounds > 1`` of
+    ``range(1, self.rounds)``."""
+    call = None if type(loop) is ast.While else loop.iter  # type: ignore[union-attr]
+    if type(call) is not ast.Call or type(call.func) is not ast.Name or call.func.id != "range" or call.keywords:
+        return None
+    first: ast.expr = call.args[0] if len(call.args) == 2 else ast.Constant(0)
+    if len(call.args) not in (1, 2) or type(first) is not ast.Constant or switch(call.args[-1]) is None:
+        return None
+    return ast.Compare(left=call.args[-1], ops=[ast.Gt()], comparators=[first])
+
+
 def _compared(test: ast.Compare, taken: bool) -> tuple[State, ...]:
     right = test.comparators[0]
     if len(test.ops) != 1 or type(right) is not ast.Constant:

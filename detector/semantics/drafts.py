@@ -17,7 +17,7 @@ class FunctionDraft:
         "annotations", "awp", "binding", "body", "branches", "calls", "closed", "cls", "cut", "decorators",
         "defaults", "env", "filled", "flags", "guarded", "handed", "header", "index", "kind", "line", "loop_end",
         "loops", "outer", "parameters", "properties", "qualname", "region", "replaced", "rest", "returns", "routes",
-        "scope", "stored", "unsure", "when", "writes",
+        "scope", "solid", "stored", "unsure", "vague", "when", "writes",
     )  # fmt: skip
 
     def __init__(self, index: int, qualname: str, outer: FunctionDraft | None, cls: int) -> None:
@@ -55,6 +55,8 @@ class FunctionDraft:
         self.handed: frozenset[str] = frozenset()  # names that the value being bound was made of as its likes
         self.flags: dict[str, State | None] = {}  # local names that only switches make true; None: not known
         self.filled: set[str] = set()  # parameters that are bound anew only where they are None
+        self.solid: set[str] = set()  # local names that were bound to what is never None
+        self.vague: set[str] = set()  # local names that were bound to what may be None
         self.guarded: list[tuple[int, tuple[int, ...]]] = []  # calls by their numbers, with the branches they stand in
         self.unsure: list[tuple[int, int]] = []  # calls in loops by their numbers, with the last line of those loops
 

@@ -476,7 +476,11 @@ class _Extractor(Calling):
             self.expr(node.iter, f, loops, guard)
             self.iterate(node.target, node.iter, f)
         self.turns.append((once.indices(node), loops))
+        above = f.when
+        if (more := conditions.turns(node)) is not None:
+            f.when = self.where(more, True, node.body, f)
         self.block(node.body, f, inner, guard)
+        f.when = above
         self.turns.pop()
         f.loop_end = around
         self.block(node.orelse, f, loops, guard)

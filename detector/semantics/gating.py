@@ -16,7 +16,7 @@ from typing import Any
 
 from awp_lint.detector.semantics.conditions import HANDED_ON, passed_for, passed_on, ruled_out
 from awp_lint.detector.semantics.edges import Edge
-from awp_lint.detector.semantics.facts import GUARD_REFERENCE, CallFact, FunctionFact, Ref
+from awp_lint.detector.semantics.facts import GUARD_REFERENCE, GUARD_SKIP, CallFact, FunctionFact, Ref
 
 _MANY = 16  # functions that one dynamic call may reach: more of them say nothing of each
 #: States of parameters of a model's ``forward`` that callers from outside do not bring about.
@@ -152,6 +152,8 @@ class Gates:
             default = dict(function.defaults).get(name, "")
             dead: Edge | None = _NEVER if unusual else None
             for node, edge in self._calls_of(gid):
+                if edge.guard & GUARD_SKIP:
+                    continue
                 code = self._code(node, edge, function, name, position, default)
                 if ruled_out(state, code) or (code[:1] == "$" and self._off(node, code[1:], state)):
                     dead = edge

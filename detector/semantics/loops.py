@@ -44,7 +44,7 @@ _ITERABLES: tuple[tuple[LoopKind, re.Pattern[str]], ...] = (
         LoopKind.STEPS,
         _pattern(
             r"(\w+_)?timesteps?",
-            r"(num_)?(inference|denoising|sampling|diffusion|ode|euler)_steps",
+            r"(num_|max_|n_)?(inference|denoising|sampling|diffusion|ode|euler)_steps",
             r"(\w+_)?sigmas",
             r"(num_|n_|max_|total_)?steps",
             r"(num_|n_|max_|total_)?frames",
@@ -163,6 +163,8 @@ def loop_kind(loop: LoopNode) -> LoopKind:
         kind = LoopKind.BATCH if axis == 0 else LoopKind.ELEMENTS
     if kind is None and isinstance(loop, (ast.For, ast.AsyncFor)) and _recurs(loop.body):
         kind = LoopKind.STEPS
+    if kind in (None, LoopKind.TOKENS) and _has_own_steps(loop):
+        return LoopKind.FIXED
     undecided = kind in (None, LoopKind.STEPS, LoopKind.BATCH, LoopKind.ELEMENTS)
     if undecided and isinstance(loop, (ast.For, ast.AsyncFor)):
         if _decodes(loop.body) or (kind is None and _lengthens(loop.body)):
@@ -176,6 +178,21 @@ def loop_kind(loop: LoopNode) -> LoopKind:
     if kind is LoopKind.STEPS and _looks_up(loop):
         return LoopKind.UNKNOWN
     return kind or LoopKind.UNKNOWN
+
+
+def _has_own_steps(loop: ast.For | ast.AsyncFor | ast.comprehension) -> bool:
+    """Whether sections or canvases are gone through, each of which takes all the steps of a model: what is done once a
+    section is done a few times a request."""
+    if isinstance(loop, ast.comprehension):
+        return False
+    waiting = list(loop.body)
+    while waiting:
+        statement = waiting.pop()
+        if isinstance(statement, ast.With):
+            waiting += statement.body
+        elif isinstance(statement, ast.For) and _match(_words(statement.iter), True) is LoopKind.STEPS:
+            return True
+    return False
 
 
 def _has_steps(loop: ast.For | ast.AsyncFor | ast.comprehension) -> bool:
@@ -201,7 +218,9 @@ _LOOKS_UP = _pattern(
 
 def _looks_up(loop: LoopNode) -> bool:
     """``[self.index_for_timestep(t) for t in timesteps]``: the places of a batch of timesteps, no steps of a model."""
-    if isinstance(loop, ast.While) or not isinstance(loop.iter, ast.Name) or not loop.iter.id.endswith("timesteps"):
+    if isinstance(loop, ast.While) or not isinstance(loop.iter, ast.Name):
+        return False
+    if not loop.iter.id.endswith(("timesteps", "timestep")):
         return False
     if isinstance(loop, ast.comprehension):
         return True

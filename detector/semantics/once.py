@@ -204,6 +204,8 @@ def first_step(test: ast.expr, taken: bool) -> bool:
     if not (isinstance(test, ast.Compare) and len(test.ops) == 1):
         return False
     right = test.comparators[0]
+    if isinstance(right, ast.Constant) and right.value == 1 and _is_order(test.left):
+        return isinstance(test.ops[0], ast.Eq) and taken  # a multistep solver warms up by a step of the first order
     if isinstance(right, ast.Constant) and right.value == 1 and _counts_positions(test.left):
         op = test.ops[0]
         return isinstance(op, (ast.NotEq, ast.Gt)) if taken else isinstance(op, (ast.Eq, ast.LtE))
@@ -213,6 +215,10 @@ def first_step(test: ast.expr, taken: bool) -> bool:
     if isinstance(test.ops[0], ast.IsNot):
         return bool(_PROMPT_INPUTS.fullmatch(name)) if taken else bool(_STEP_STATE.fullmatch(name))
     return bool(_STEP_STATE.fullmatch(name)) if taken else bool(_PROMPT_INPUTS.fullmatch(name))
+
+
+def _is_order(node: ast.expr) -> bool:
+    return last_name(node) in ("order", "this_order")
 
 
 def _counts_positions(node: ast.expr) -> bool:

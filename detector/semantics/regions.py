@@ -231,6 +231,8 @@ def test_region(test: ast.expr, taken: bool) -> Region:
     if isinstance(test, ast.BoolOp):
         decides = isinstance(test.op, ast.And) == taken  # all parts hold where `and` is taken or `or` is not
         found = Region.NONE
+        if isinstance(test.op, ast.And) and not taken and _usual(test.values):
+            return Region.FALLBACK
         if decides:
             for part in test.values:
                 found |= test_region(part, taken)
@@ -241,7 +243,7 @@ def test_region(test: ast.expr, taken: bool) -> Region:
     if name is None:
         return Region.NONE
     lowered = name.lower()
-    if lowered in ("training", "is_training", "do_train", "is_train"):
+    if lowered in ("training", "is_training", "do_train", "is_train", "is_grad_enabled", "gradient_checkpointing"):
         return Region.TRAINING if taken else Region.NONE
     if _DEBUG_WORDS.search(lowered):
         return Region.DEBUG if taken else Region.NONE
@@ -254,6 +256,30 @@ def test_region(test: ast.expr, taken: bool) -> Region:
     if (_KERNEL.fullmatch(lowered) or _BROUGHT.fullmatch(lowered) or lowered == "use_cache") and not taken:
         return Region.FALLBACK  # generation keeps a cache
     return Region.NONE
+
+
+#: Questions for libraries that are new enough.
+_NEW_ENOUGH = re.compile(r"is_torch_(greater|version|available)\w*|is_\w+_available")
+
+
+def _usual(parts: list[ast.expr]) -> bool:
+    """Whether all of it holds in inference on a GPU: ``x.is_cuda and x.dtype == w.dtype and not is_grad_enabled()``."""
+    asked = False
+    for part in parts:
+        negated = isinstance(part, ast.UnaryOp) and isinstance(part.op, ast.Not)
+        name = last_name(part.operand if isinstance(part, ast.UnaryOp) else part) or ""
+        if (name == "is_grad_enabled") if negated else (name == "is_cuda"):
+            asked = True
+        elif negated or not (_NEW_ENOUGH.fullmatch(name) or _same_type(part)):
+            return False
+    return asked
+
+
+def _same_type(test: ast.expr) -> bool:
+    """``x.dtype == self.weight.dtype``."""
+    if not (isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], ast.Eq)):
+        return False
+    return last_name(test.left) == last_name(test.comparators[0]) == "dtype"
 
 
 def _asks_in_vain(test: ast.expr) -> bool:

@@ -313,6 +313,31 @@ def test_bytes_are_made_on_the_host() -> None:
     assert levels(code.format(given="memoryview"), "AWP101") <= {"low"}
 
 
+def test_a_class_that_nobody_names() -> None:
+    code = LAYER.format(body="print(hidden_states.max().item())") + "\n    __all__ = [{names}]\n"
+    assert ("AWP101", "medium") in found(code.format(names="'Attention'"))
+    assert ("AWP101", "low") in found(code.format(names="'Other'"))
+    assert ("AWP101", "medium") in found(code.format(names="'Other'") + "\n    LAYERS = {'a': Attention}\n")
+
+
+def test_a_number_that_is_read_after_the_device_was_waited_for() -> None:
+    code = """
+        import torch
+
+        class Attention(torch.nn.Module):
+            def forward(self, hidden_states: torch.Tensor, timestep: torch.Tensor) -> torch.Tensor:
+                {statement}
+                return hidden_states
+        """
+    beside = code.format(statement="self.kept[timestep.item()] = hidden_states.cpu()")
+    alone = code.format(statement="self.kept[timestep.item()] = hidden_states")
+    assert [level for rule, level in found(alone) if rule in ("AWP101", "AWP108")] == ["medium"]
+    view = view_of_source(textwrap.dedent(beside))
+    kept = [f for f in run_rules(view, all_rules()).findings if f.confidence.value == "medium" and f.rule < "AWP2"]
+    assert [f.message for f in kept if "timestep.item()" in f.message] == []
+    assert len(kept) == 1
+
+
 def test_one_compaction_an_item() -> None:
     code = """
         import torch

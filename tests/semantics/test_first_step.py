@@ -26,6 +26,9 @@ from awp_lint.detector.semantics.once import first_step
         ("use_audio or past_key_values is None", True, False),
         ("attention_mask is not None", True, False),
         ("hidden_states is None", True, False),
+        ("order == 1", True, True),
+        ("order == 1", False, False),
+        ("order == 2", True, False),
     ],
 )
 def test_tests_of_the_prompt(test: str, taken: bool, expected: bool) -> None:

@@ -155,6 +155,59 @@ def test_a_call_of_unknown_target_that_passes_the_parameter_leaves_all_open(reac
     assert reach(source + beside, "flagged") is not None
 
 
+@pytest.mark.parametrize(
+    ("made", "reached"),
+    [
+        ("mask = torch.ones(3)", False),
+        ("mask = f(x)\n        if x:\n            mask = mask.repeat(2)", False),
+        ("mask = x + 1", False),
+        ("mask = x.chunk(2)[0]", False),
+        ("other = torch.ones(3)\n        mask = other", False),
+        ("mask = f(x)", True),
+        ("mask = x.get('mask')", True),
+        ("mask = None\n        if x:\n            mask = torch.ones(3)", True),
+        ("mask = torch.ones(3) if x else None", True),
+    ],
+)
+def test_a_local_name_that_is_never_none(reach: Any, made: str, reached: bool) -> None:
+    source = f"""
+import torch
+
+class TextPipeline:
+    def __call__(self, x):
+        {made}
+        return work(x, mask)
+
+def work(x, mask=None):
+    if mask is None:
+        return plain(x)
+
+def plain(x): ...
+"""
+    assert (reach(source, "plain") is not None) is reached
+
+
+def test_calls_of_training_say_nothing_of_what_is_passed(reach: Any) -> None:
+    source = """
+        import torch
+
+        class Layer(torch.nn.Module):
+            def forward(self, x):
+                if self.training and self.every:
+                    return self.run_by(x, work, x, x, x)
+                if self.training:
+                    return work(x, None)
+                return work(x, [x])
+
+        def work(x, mask):
+            if mask is None:
+                return plain(x)
+
+        def plain(x): ...
+        """
+    assert reach(source, "plain") is None
+
+
 def test_a_later_turn_of_a_loop_sees_what_an_earlier_one_binds(reach: Any) -> None:
     source = """
         import torch

@@ -371,3 +371,15 @@ def test_kernel_languages_are_not_python() -> None:
 def test_a_huge_definition_stops_at_its_budget() -> None:
     body = "def f(x: Tensor):\n" + "    g(x)\n" * 30_000 + "    return x\n"
     assert result(body).on_device
+
+
+def test_a_number_as_well_as_a_tensor() -> None:
+    for annotation, sure in (("int | Tensor", False), ("Tensor", True), ("Tensor | None", True)):
+        text = f"def f(length: {annotation}, x: Tensor):\n    length\n    return x\n"
+        tree = ast.parse(PRELUDE + text)
+        function = tree.body[-1]
+        assert isinstance(function, ast.FunctionDef)
+        table = interpret(function, FileNames(tree), Nothing(), qualname="f")
+        statement = function.body[0]
+        assert isinstance(statement, ast.Expr)
+        assert (table.value(statement.value).certainty is not Certainty.UNKNOWN) is sure

@@ -21,6 +21,9 @@ def around(source: str, call: str = "here()", path: str = "x.py") -> Region:
     raise AssertionError("no such call")
 
 
+GPU = "import torch\ndef f(x, w, y):\n    if {test}:\n        pass\n    else:\n        here()"
+
+
 @pytest.mark.parametrize(
     ("source", "expected"),
     [
@@ -54,6 +57,12 @@ def around(source: str, call: str = "here()", path: str = "x.py") -> Region:
         ("def f(x):\n    if use_torchvision:\n        pass\n    else:\n        here()", Region.FALLBACK),
         ("def f(x):\n    if use_triton:\n        pass\n    else:\n        here()", Region.NONE),
         ("def f(x):\n    if is_triton_available():\n        here()", Region.NONE),
+        ("import torch\ndef f(x):\n    if torch.is_grad_enabled() and x:\n        here()", Region.TRAINING),
+        ("def f(self):\n    if self.gradient_checkpointing:\n        here()", Region.TRAINING),
+        (GPU.format(test="x.is_cuda and x.dtype == w.dtype and not torch.is_grad_enabled()"), Region.FALLBACK),
+        (GPU.format(test="x.is_cuda and is_torch_greater_or_equal('2.8')"), Region.FALLBACK),
+        (GPU.format(test="x.is_cuda and y"), Region.NONE),
+        (GPU.format(test="x.dtype == w.dtype and is_torch_available()"), Region.NONE),
         ("if __name__ == '__main__':\n    here()", Region.MAIN),
         (
             "import time\ndef f():\n    start = time.perf_counter()\n    here()\n    end = time.perf_counter()",

@@ -7,7 +7,7 @@ import textwrap
 
 import pytest
 
-from awp_lint.detector.semantics.conditions import held, passed_for, ruled_out
+from awp_lint.detector.semantics.conditions import held, passed_for, ruled_out, turns
 from awp_lint.detector.semantics.model import view_of_source
 from awp_lint.detector.semantics.switches import default_of, switch, switched_off
 from awp_lint.detector.semantics.view import Level, Region
@@ -73,6 +73,50 @@ def test_texts_of_defaults() -> None:
 )
 def test_states_of_switches(code: str, taken: bool, states: tuple[tuple[str, str], ...]) -> None:
     assert held(expression(code), taken) == states
+
+
+@pytest.mark.parametrize(
+    ("header", "switch_and_state"),
+    [
+        ("for i in range(1, self.rounds):", (("self.rounds", ">1"),)),
+        ("for i in range(self.rounds):", (("self.rounds", ">0"),)),
+        ("for i in range(n, self.rounds):", None),
+        ("for i in range(1, self.rounds, 2):", None),
+        ("for i in range(self.num_layers):", None),
+        ("while self.rounds:", None),
+    ],
+)
+def test_what_must_hold_for_a_loop_to_be_entered(
+    header: str, switch_and_state: tuple[tuple[str, str], ...] | None
+) -> None:
+    loop = ast.parse(f"{header}\n    pass").body[0]
+    assert isinstance(loop, ast.For | ast.While)
+    needed = turns(loop)
+    assert (None if needed is None else held(needed, True)) == switch_and_state
+
+
+def test_turns_that_a_default_leaves_out() -> None:
+    code = """
+        from torch import nn
+
+        class ToyConfig:
+            rounds: int = 1
+
+        class Merger(nn.Module):
+            def __init__(self, config):
+                super().__init__()
+                self.rounds = config.rounds
+
+            def forward(self, x):
+                for i in range({first}, self.rounds):
+                    here(x)
+                return x
+        """
+    for first, fallback in ((0, False), (1, True)):
+        file = view_of_source(textwrap.dedent(code.format(first=first)), path="toy.py")
+        view = next(v for v in file.functions() if v.qualname == "Merger.forward")
+        call = next(c for c in view.nodes(ast.Call) if ast.unparse(c) == "here(x)")
+        assert bool(view.regions(call) & Region.FALLBACK) is fallback
 
 
 def test_a_keyword_says_more_than_what_is_unpacked_beside_it() -> None:

@@ -12,7 +12,7 @@ def generate(model: nn.Module, ids: torch.Tensor, max_new_tokens: int, block: in
             canvas = model(torch.cat([ids, canvas], dim=1), step)[:, -block:].argmax(-1)
         ids = torch.cat([ids, canvas], dim=1)
         finished = (canvas == eos).any(dim=1)
-        if finished.all():  # expect[low]: AWP109
+        if finished.all():
             break
     return ids
 

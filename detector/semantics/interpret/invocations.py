@@ -80,7 +80,7 @@ def _call(m: Machine, node: ast.Call) -> Value:
             result = m.env.get(m.self_name, UNKNOWN) if m.self_name else UNKNOWN
     if m.symbolic and (operands or keywords):
         _note(m, callee, receiver, function, operands, keywords)
-    elif result.kind in (Kind.TENSOR, Kind.SEQUENCE) and _told_host(function):
+    elif result.kind in (Kind.TENSOR, Kind.SEQUENCE) and (_told_host(function) or _of_host(m, callee, operands)):
         result = _on_host(result)
     elif result.kind is Kind.TENSOR and not result.reasons:
         result = result.because(node.lineno, f"returned by {spell(function)}(...)")
@@ -105,6 +105,14 @@ def _told_host(function: ast.expr) -> bool:
     """``get_lengths_cpu(…)``."""
     name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
     return is_host_name(name)
+
+
+def _of_host(m: Machine, callee: Value, operands: Args) -> bool:
+    """Whether a function that is defined in this one is given nothing but tensors on the host."""
+    if callee.kind is not Kind.CALLABLE or callee.cls is None or not operands:
+        return False
+    inner = callee.cls.startswith(f"{m.names.module}.{m.qualname}.")
+    return inner and all(v.kind is Kind.TENSOR and v.device is Device.HOST for v in operands)
 
 
 _NAMED = (Kind.CALLABLE, Kind.EXTERNAL, Kind.CLASS)

@@ -175,5 +175,7 @@ def _tensor(m: Machine, function: str, argument: ast.arg, declared: Value) -> Va
     certainty = Certainty.ASSUMED
     if passed is not None and passed.kind in (Kind.SCALAR, Kind.SEQUENCE, Kind.STRING):
         certainty = Certainty.UNKNOWN  # declared as a tensor, and everybody passes something else
+    if numbers and not m.symbolic and name not in TENSORS and (passed is None or passed == UNKNOWN):
+        certainty = Certainty.UNKNOWN  # a number as well as a tensor, and nothing shows which
     reasons = (Reason(argument.lineno, f"parameter `{name}`, annotated as a tensor"),)
     return make(Kind.TENSOR, declared.device, dtype, None, certainty=certainty, reasons=reasons)
