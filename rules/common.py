@@ -189,8 +189,12 @@ def _named_for_nobody(path: str, qualname: str) -> bool:
 
 def whole_program(frequency: Frequency) -> bool:
     """Whether the calls that lead here begin in a program of the project's own: all its callers are there to see, and
-    nothing else decides how often it runs."""
-    return frequency.known and bool(frequency.chain) and frequency.chain[0].function in ("main", "<module>")
+    nothing else decides how often it runs. Scripts beside a library, which lead anywhere by the names of methods, have
+    to prove it."""
+    if not frequency.known or not frequency.chain:
+        return False
+    first = frequency.chain[0].function
+    return first == "main" or (first == "<module>" and frequency.certainty is Certainty.PROVEN)
 
 
 def per_item_only(frequency: Frequency) -> bool:

@@ -382,12 +382,23 @@ def _takes_work(test: ast.expr) -> bool:
     )
 
 
+def _own_take(node: ast.expr) -> bool:
+    """``self.gather()``: what an object takes from its own queue."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+        return False
+    own = isinstance(node.func.value, ast.Name) and node.func.value.id == "self"
+    return own and (node.func.attr == "gather" or _TAKES.fullmatch(node.func.attr) is not None)
+
+
 #: What the endless loop of a serving engine does in each of its steps.
 _ENGINE = _pattern(r"_?get_next_\w*batch\w*", r"_?run_batch", r"_?execute_model\w*", r"_?process_engine_step")
 
 
 def _forever_kind(loop: ast.While) -> LoopKind:
     """``while True``: a server's loop by what it waits for, else unknown."""
+    first = loop.body[0]
+    if isinstance(first, ast.Assign) and isinstance(first.value, ast.Await) and _own_take(first.value.value):
+        return LoopKind.REQUESTS
     for node in ast.walk(loop):
         if not isinstance(node, ast.Call):
             continue

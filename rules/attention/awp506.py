@@ -53,6 +53,7 @@ class CatKvCache(Rule):
     fine = """
         - Code that no decode loop is seen to reach: an encoder that carries the parameter along, a cache that is filled
           before the denoising steps. Shown at low confidence.
+        - A sliding window, which keeps the last positions alone: low confidence.
         - Short prefixes that are joined once (prompt or image tokens before the loop).
         - A dynamic cache chosen on purpose: a static one costs memory and work for its whole length.
         """
@@ -108,7 +109,7 @@ class CatKvCache(Rule):
         if frequency.known and not frequency.path:
             return
         confidence = lower(self.confidence, sureness(view, node, frequency))
-        if Level.TOKEN not in frequency.path:
+        if Level.TOKEN not in frequency.path or _windowed(old, view):
             confidence = Confidence.LOW
         yield Candidate(
             node=node,
@@ -131,6 +132,19 @@ def _own_part(node: ast.expr, view: FunctionView) -> bool:
     owner = (view.class_name or "").rpartition(".")[2]
     own = isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self"
     return own and bool(_CACHE.search(owner)) and bool(_KV.search(_last(node)))
+
+
+def _windowed(old: ast.expr, view: FunctionView) -> bool:
+    """Whether the function keeps the last positions alone: ``self.keys = full[:, :, -window:]`` does not grow."""
+    name = ast.unparse(old)
+    return any(
+        isinstance(part, ast.Slice)
+        and isinstance(part.lower, ast.UnaryOp | ast.BinOp)
+        and "-" in ast.unparse(part.lower)
+        for statement in view.nodes(ast.Assign)
+        if isinstance(statement, ast.Assign) and any(ast.unparse(target) == name for target in statement.targets)
+        for part in ast.walk(statement.value)
+    )
 
 
 def _last(node: ast.expr) -> str:

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 from awp_lint.detector.finding import Confidence, Event, MarkKind, RootCause
 from awp_lint.detector.semantics.values import Kind
-from awp_lint.detector.semantics.view import FileView, FunctionView, LoopKind, Region
+from awp_lint.detector.semantics.view import FileView, FunctionView, Level, LoopKind, Region
 from awp_lint.rules.base import Candidate, Rule
-from awp_lint.rules.common import IDLE, frequency_reason, loop_body, lower, often, short, sureness
+from awp_lint.rules.common import IDLE, callee, frequency_reason, loop_body, lower, often, short, sureness
 
 _FUSED = re.compile(r"grouped_mm|fused_moe|fused_experts|moe_align|megablocks|scattermoe|batched_mm|gmm\(")
 
@@ -25,7 +25,7 @@ class ExpertLoop(Rule):
     cost_us = 300.0
     event = Event.LAUNCHES
     mark = MarkKind.LOOP
-    words = (b"expert",)
+    words = (b"expert", b"set(")
     nodes = (ast.For,)
     repeated = True
     doubted = True
@@ -33,7 +33,8 @@ class ExpertLoop(Rule):
     summary = "a Python loop over experts launches small kernels for each"
     what = """
         A loop over all experts, or over those that were hit, in a forward: each pass finds its tokens and runs its own
-        small matrix products.
+        small matrix products. Likewise a loop over what the rows of a batch ask for (`set(adapters)`), whose pass takes
+        its rows, multiplies them and puts them back.
         """
     why = """
         A decode step hits few experts with one token each: the products are tiny, so the step is bound by launches,
@@ -86,25 +87,54 @@ class ExpertLoop(Rule):
 
     def candidates(self, node: ast.AST, view: FunctionView, file: FileView) -> Iterator[Candidate]:
         assert isinstance(node, ast.For)
-        if view.loop_kind(node) is not LoopKind.EXPERTS:
+        grouped = _of_groups(node)
+        if not grouped and view.loop_kind(node) is not LoopKind.EXPERTS:
             return
-        work = _work(node, view)
+        work = _rows_work(node, view) if grouped else _work(node, view)
         if work is None or view.regions(work) & IDLE:
             return
         frequency = view.frequency(work)
         if frequency.known and (not frequency.path or view.qualname.endswith("__init__")):
             return
         confidence = lower(self.confidence, sureness(view, work, frequency))
+        if grouped and Level.LAYER not in frequency.path:
+            return
         if _FUSED.search(file.text) or view.regions(work) & Region.FALLBACK:
             confidence = Confidence.LOW
         yield Candidate(
             node=node,
             message=f"`{short(work, 40)}` is launched for each of `{short(node.iter, 30)}` {often(frequency)}".rstrip(),
-            action="stack the experts' weights and use one grouped product",
+            action=("stack their" if grouped else "stack the experts'") + " weights and use one grouped product",
             confidence=confidence,
             frequency=frequency,
             why=frequency_reason(frequency),
         )
+
+
+def _of_groups(loop: ast.For) -> bool:
+    """``for name in sorted(set(names))``: once for each thing that rows ask for."""
+    source = loop.iter
+    while isinstance(source, ast.Call) and callee(source) in ("sorted", "list", "enumerate") and source.args:
+        source = source.args[0]
+    return isinstance(source, ast.Call) and callee(source) == "set" and len(source.args) == 1
+
+
+def _rows_work(loop: ast.For, view: FunctionView) -> ast.expr | None:
+    """The product of some rows of a tensor, where the pass puts the result into these rows of another."""
+    parts = [part for s in loop_body(loop) for part in ast.walk(s) if view.parent(part) is not None]
+    targets = [
+        part.target if isinstance(part, ast.AugAssign) else part.targets[0]
+        for part in parts
+        if isinstance(part, ast.AugAssign | ast.Assign)
+    ]
+    put = {ast.unparse(target.slice) for target in targets if isinstance(target, ast.Subscript)}
+    for part in parts:
+        if not (isinstance(part, ast.BinOp) and isinstance(part.op, ast.MatMult)):
+            continue
+        rows = part.left
+        if isinstance(rows, ast.Subscript) and ast.unparse(rows.slice) in put and view.value(rows.value).on_device:
+            return part
+    return None
 
 
 def _work(loop: ast.For, view: FunctionView) -> ast.expr | None:

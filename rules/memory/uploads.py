@@ -105,7 +105,9 @@ def kept_call(call: ast.Call, moved: Move, definition: Definition) -> Fix | None
     made = [v for v in definition.file.functions() if f"{v.module}.{v.qualname}".lstrip(".") in wanted]
     if len(made) != 1 or len(wanted) != 1 or made[0].class_name is not None or _draws(made[0]):
         return None
-    parameters, given, code = [], [], []
+    parameters: list[str] = []
+    given: list[str] = []
+    code: list[str] = []
     for arg in call.args:
         if isinstance(arg, ast.Constant) or (isinstance(arg, ast.Name) and arg.id.isupper()):
             code.append(definition.text(arg))

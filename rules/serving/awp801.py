@@ -33,7 +33,8 @@ class BlockingHandler(Rule):
     what = """
         In an `async` route or a coroutine that a route runs: calls of models, pipelines and `generate`, loading,
         decoding of images, audio and video, `requests`, `time.sleep`, device reads, and calls of the file's own
-        functions that do one of these. One finding a handler, at the first such call; the others are listed with it.
+        functions that do one of these; the same in a task that works off a queue. One finding a handler, at the first
+        such call; the others are listed with it.
         """
     why = """
         While the call runs, the event loop runs nothing else: no other request is read, batched, cancelled or answered,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from awp_lint.detector.semantics.library import lookup
 from awp_lint.detector.semantics.values import Device, Kind
 from awp_lint.detector.semantics.view import FileView, FunctionView
-from awp_lint.rules.common import callee
+from awp_lint.rules.common import callee, whole_program
 from awp_lint.rules.serving.handlers import awaited, own_functions, runs_model
 
 #: Dotted names of calls that block, to what they do.
@@ -111,7 +111,10 @@ def _loads(dotted: str | None, file: FileView) -> bool:
 
 def _by_name(call: ast.Call, view: FunctionView) -> Blocking | None:
     """``worker.generate(…)``: a method that by its name runs a model, on an object that by its name holds one."""
-    if not isinstance(call.func, ast.Attribute) or not _MODEL_METHODS.match(callee(call)):
+    if not isinstance(call.func, ast.Attribute):
+        return None
+    own = callee(call) == "run" and bool(view.targets(call)) and whole_program(view.frequency(call))
+    if not own and not _MODEL_METHODS.match(callee(call)):
         return None
     owner = call.func.value
     name = owner.attr if isinstance(owner, ast.Attribute) else owner.id if isinstance(owner, ast.Name) else ""

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from awp_lint.detector.semantics.values import Certainty, Kind
-from awp_lint.detector.semantics.view import FileView, FunctionView, Level, Region
+from awp_lint.detector.semantics.view import FileView, FunctionView, Level, LoopKind, Region
 from awp_lint.rules.batching.calls import model_call
 from awp_lint.rules.common import callee
 
@@ -31,7 +31,8 @@ def is_route(view: FunctionView) -> bool:
 
 
 def on_event_loop(view: FunctionView) -> bool:
-    """Whether the function is a coroutine that serves requests: a route, or one that a framework's contract calls."""
+    """Whether the function is a coroutine that serves requests: a route, one that a framework's contract calls, or one
+    that works off a queue."""
     if not isinstance(view.node, ast.AsyncFunctionDef):
         return False
     if view.regions(view.node) & (Region.TEST | Region.TIMED):
@@ -39,7 +40,18 @@ def on_event_loop(view: FunctionView) -> bool:
     if is_route(view):
         return True
     frequency = view.frequency(view.node)
-    return frequency.certainty is Certainty.PROVEN and Level.REQUEST in frequency.path
+    return frequency.certainty is Certainty.PROVEN and (Level.REQUEST in frequency.path or _works_off(view))
+
+
+def _works_off(view: FunctionView) -> bool:
+    """Whether a coroutine works off a queue for ever: ``while True: batch = await self.gather()``."""
+    return any(
+        isinstance(loop, ast.While)
+        and isinstance(loop.test, ast.Constant)
+        and view.loop_kind(loop) is LoopKind.REQUESTS
+        and any(isinstance(part, ast.Await) for part in ast.walk(loop.body[0]))
+        for loop in view.nodes(ast.While)
+    )
 
 
 def serves(view: FunctionView) -> bool:
