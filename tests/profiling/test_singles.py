@@ -61,6 +61,16 @@ def test_marks_that_slices_have_not_shown_are_wanted() -> None:
     assert not aim.wanted([6])
 
 
+def test_what_ran_in_few_units_of_a_slice_is_waited_for() -> None:
+    aim = Aim()
+    aim.marked([4 << 1 | 1, 4 << 1, 5 << 1 | 1, 5 << 1])
+    for _ in range(SLICES):  # mark 5 once a unit, mark 4 once in eight
+        aim.sliced([*[5 << 1 | 1, 5 << 1] * 8, 4 << 1 | 1, 4 << 1], units=8)
+    assert aim.wanted([]) == {4}
+    aim.sliced([4 << 1 | 1, 4 << 1])  # a slice that waited for it
+    assert not aim.wanted([])
+
+
 def test_threads_that_end_share_a_number_in_the_trace(tmp_path: Path) -> None:
     """Two handlers one after the other, of one identity: the trace has its low half, signed, without the sign."""
     loop = finding(20, "AWP201", Event.LAUNCHES, "/app/x.py", RootCause.SCHEDULING)

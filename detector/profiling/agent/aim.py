@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from awp_lint.detector.profiling.agent.ring import BREAK
 
 SLICES = 3  # of one mark, before it counts as shown
+OFTEN = 10  # executions in a slice of more units: fewer may lie in threads that the trace cannot name
 
 
 class Aim:
@@ -25,11 +26,13 @@ class Aim:
         """A marks-only window's records."""
         self._seen.update(code >> 1 for code in codes if code != BREAK)
 
-    def sliced(self, codes: Iterable[int]) -> None:
-        """A slice's records."""
+    def sliced(self, codes: Iterable[int], units: int = 0) -> None:
+        """A slice's records. What ran in few of its ``units`` counts as shown only by slices that waited for it."""
         opened = Counter(code >> 1 for code in codes if code != BREAK and code & 1)
         closed = Counter(code >> 1 for code in codes if code != BREAK and not code & 1)
-        self._shown.update(opened & closed)
+        for mark, count in (opened & closed).items():
+            shown = self._shown[mark] + count
+            self._shown[mark] = shown if count >= min(OFTEN, units) else max(self._shown[mark], min(shown, SLICES - 1))
 
     def tried(self, marks: Iterable[int]) -> None:
         """A slice began at the opening of these; it may have ended before them."""

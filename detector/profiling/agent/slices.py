@@ -90,7 +90,7 @@ class Slices:
                 if units > 0:
                     self._bytes_per_unit = size / units
                 self._bytes_per_second = size / max(seconds, 1e-3)
-                self.aim.sliced(ring.since(start))
+                self.aim.sliced(ring.since(start), units)
 
     def steps(self, first: int, count: int) -> None:
         """A slice of ``count`` steps that begins with step number ``first``; none where that has begun already."""
@@ -117,7 +117,7 @@ class Slices:
             finally:
                 self.backend.off()
                 self._bytes_per_unit = self._keep_slice(window) / count
-                self.aim.sliced(ring.since(start))
+                self.aim.sliced(ring.since(start), count)
 
     def fitting(self) -> int:
         """Units that a slice may hold, by what the last one held; two before there is one."""
