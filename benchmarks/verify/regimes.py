@@ -184,6 +184,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=25.0, help="of proving a patch (default %(default)s)")
     parser.add_argument("--pairs", type=int, default=60, help="of the truth (default %(default)s)")
     parser.add_argument("--device", default="cuda")
+    parser.add_argument("--only", action="append", choices=[change.name for change in CHANGES])
     parser.add_argument("--save", metavar="NAME", help="also write benchmarks/results/NAME.json and .txt")
     parser.add_argument("--run", choices=("device", "host"), help=argparse.SUPPRESS)
     parser.add_argument("--truth", choices=[change.name for change in CHANGES], help="print this change's pairs")
@@ -206,7 +207,7 @@ def main() -> None:
     from measure import save, table
 
     rows = [["change", "loop bound by", "stop-watch, before and behind, %", "the tool, %", "rounds", "verdict", "meet"]]
-    for change in CHANGES:
+    for change in (c for c in CHANGES if not options.only or c.name in options.only):
         command = [sys.executable, str(HERE), "--truth", change.name, "--device", options.device]
         command += ["--pairs", str(options.pairs)]
         watched = [_watched(command)]
@@ -218,17 +219,8 @@ def main() -> None:
             measured = f"{found.saving_pct:+.2f} [{found.low_pct:.2f}, {found.high_pct:.2f}]"
             meet = "yes" if found.low_pct <= high and low <= found.high_pct else "no"
         verdict = found.verdict.value.replace("_", " ")
-        rows.append(
-            [
-                change.says,
-                change.program,
-                f"{true:+.2f} [{low:.2f}, {high:.2f}]",
-                measured,
-                str(found.pairs),
-                verdict,
-                meet,
-            ]
-        )
+        true = ", ".join(f"{w[0]:+.2f} [{w[1]:.2f}, {w[2]:.2f}]" for w in watched)
+        rows.append([change.says, change.program, true, measured, str(found.pairs), verdict, meet])
         print("  ".join(rows[-1]), found.equality, flush=True)
     text = table(rows)
     print(text)
