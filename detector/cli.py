@@ -12,11 +12,7 @@ import threading
 from collections.abc import Sequence
 from typing import NoReturn
 
-from awp_lint.detector.errors import UsageError
-
-EXIT_CLEAN = 0
-EXIT_FINDINGS = 1
-EXIT_ERROR = 2
+from awp_lint.detector.errors import EXIT_ERROR, UsageError
 
 
 def script() -> NoReturn:

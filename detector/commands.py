@@ -9,13 +9,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from awp_lint.detector import lint
+from awp_lint.detector import lint, output
 from awp_lint.detector.config import Settings, load_settings
-from awp_lint.detector.errors import UsageError
+from awp_lint.detector.errors import EXIT_CLEAN, EXIT_ERROR, UsageError
 from awp_lint.detector.finding import Confidence
 from awp_lint.detector.target import project_target
-
-EXIT_CLEAN, EXIT_FINDINGS, EXIT_ERROR = 0, 1, 2
 
 
 def run(options: argparse.Namespace, command: Sequence[str] | None) -> int:
@@ -31,7 +29,7 @@ def run(options: argparse.Namespace, command: Sequence[str] | None) -> int:
     if options.list_rules:
         return _list_rules(options.format)
     if options.from_report is not None:
-        return lint.show_report(options)
+        return output.show_report(options)
     settings = settings_of(options)
     _check_selection(settings)
     if options.show_settings:
@@ -187,7 +185,7 @@ def _show_files(paths: Sequence[str], settings: Settings) -> int:
     files, problems = files_to_scan(paths, settings)
     for path in files:
         print(path)
-    lint.print_problems(problems)
+    output.print_problems(problems)
     return EXIT_ERROR if any(p.fatal for p in problems) else EXIT_CLEAN
 
 

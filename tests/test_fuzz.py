@@ -18,11 +18,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from awp_lint.detector import baseline
+from awp_lint.detector.applying import Sources
 from awp_lint.detector.config import Settings
 from awp_lint.detector.errors import UsageError
 from awp_lint.detector.finding import Confidence, Edit, Finding
 from awp_lint.detector.ignoring import ignore_edits
-from awp_lint.detector.lint import _Sources
 from awp_lint.detector.project.source import Source
 from awp_lint.detector.scan import scan
 from awp_lint.patches.plan import plan_files
@@ -49,7 +49,7 @@ def findings_of(raw: bytes, name: str = "serve.py") -> tuple[list[Finding], str]
             result = scan([str(path)], Settings(confidence=Confidence.LOW, jobs=1, cache=False))
             problems = [p.message for p in result.problems]
             assert not any("failed on" in problem for problem in problems), problems
-            read = _Sources(result.digests)
+            read = Sources(result.digests)
             usable = read.usable(rank(list(result.findings)), [])
             for patch in plan_files(usable, read, True, ()):
                 ast.parse(patch.after)

@@ -52,9 +52,10 @@ def _peak(reset: bool) -> float:
 
 def look_at(path: str) -> dict[str, Any]:
     """One file: what went wrong, how long it took, what it held."""
+    from awp_lint.detector.applying import Sources, with_diffs
     from awp_lint.detector.config import Settings
     from awp_lint.detector.finding import Confidence
-    from awp_lint.detector.lint import _machine_format, _Sources, _with_diffs
+    from awp_lint.detector.output import machine_format
     from awp_lint.detector.reporting import text as text_report
     from awp_lint.detector.reporting.report import Report
     from awp_lint.detector.reporting.terminal import plain
@@ -73,7 +74,7 @@ def look_at(path: str) -> dict[str, Any]:
     fixes = 0
     if findings:
         problems: list[Any] = []
-        read = _Sources(result.digests)
+        read = Sources(result.digests)
         ranked = rank(findings)
         usable = read.usable(ranked, problems)
         with warnings.catch_warnings():
@@ -82,12 +83,12 @@ def look_at(path: str) -> dict[str, Any]:
                 fixes += len(patch.applied)
                 if not path.endswith(".ipynb"):
                     ast.parse(patch.after)
-        report = Report(findings=tuple(_with_diffs(ranked, read, problems)), files=1, lines=result.lines)
+        report = Report(findings=tuple(with_diffs(ranked, read, problems)), files=1, lines=result.lines)
         for name in _FORMATS:
             if name == "text":
                 plain(text_report.render(report, True))
             else:
-                made = _machine_format(name, report)
+                made = machine_format(name, report)
                 if name in ("json", "sarif", "gitlab"):
                     json.loads(made)
         faults += [p.message for p in problems]

@@ -18,9 +18,8 @@ from typing import Any, NoReturn
 from awp_lint import __version__
 from awp_lint.detector.bot.host import BotError, Host
 from awp_lint.detector.bot.inert import visible
-from awp_lint.detector.errors import UsageError
+from awp_lint.detector.errors import EXIT_CLEAN, EXIT_ERROR, EXIT_FINDINGS, UsageError
 
-EXIT_CLEAN, EXIT_FINDINGS, EXIT_ERROR = 0, 1, 2
 LEVELS = ("never", "low", "medium", "high", "confirmed")
 _TOKENS = {
     "github": ("AWP_LINT_TOKEN", "GITHUB_TOKEN", "GH_TOKEN"),
