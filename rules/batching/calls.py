@@ -40,11 +40,11 @@ def model_call(call: ast.Call, view: FunctionView) -> str | None:
     func = call.func
     if isinstance(func, ast.Attribute) and func.attr in MODEL_METHODS:
         owner = view.value(func.value)
-        if owner.kind is Kind.MODULE or (owner.kind is Kind.UNKNOWN and _named_model(func.value)):
+        if owner.kind is Kind.MODULE or (owner.kind is Kind.UNKNOWN and named_model(func.value)):
             return ast.unparse(func)
         return None
     value = view.value(func)
-    if value.kind is Kind.MODULE and (_named_model(func) or _whole_model(value.cls)):
+    if value.kind is Kind.MODULE and (named_model(func) or _whole_model(value.cls)):
         return ast.unparse(func)
     return None
 
@@ -59,7 +59,7 @@ def _whole_model(cls: str | None) -> bool:
     return cls is not None and cls.startswith(("transformers.", "diffusers.", "sentence_transformers.", "timm."))
 
 
-def _named_model(node: ast.expr) -> bool:
+def named_model(node: ast.expr) -> bool:
     name = node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
     return bool(_MODEL_NAMES.search(name.lower()))
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from awp_lint.detector.semantics.values import Kind
 from awp_lint.detector.semantics.view import FileView, FunctionView
-from awp_lint.rules.batching.calls import counted, model_call
+from awp_lint.rules.batching.calls import counted, model_call, named_model
 from awp_lint.rules.common import argument, callee, loop_body, names_in, own_text, target_names
 from awp_lint.rules.memo import says
 
@@ -81,4 +81,7 @@ def _pads(call: ast.Call, view: FunctionView) -> bool:
 
 
 def _runs_model(call: ast.Call, view: FunctionView) -> bool:
-    return view.value(call.func).kind is Kind.MODULE or model_call(call, view) is not None
+    kind = view.value(call.func).kind
+    return (
+        kind is Kind.MODULE or model_call(call, view) is not None or (kind is Kind.UNKNOWN and named_model(call.func))
+    )

@@ -105,6 +105,16 @@ def _value(m: Machine, function: str, argument: ast.arg, default: ast.expr | Non
         given = m.outside.parameter(function, name)
         if given is not None and given.kind in (Kind.DEVICE, Kind.STRING) and given.device is Device.HOST:
             return given
+    if (
+        declared.kind is Kind.SEQUENCE
+        and not m.symbolic
+        and declared.element is not None
+        and declared.element.is_tensor
+    ):
+        given = m.outside.parameter(function, name)
+        held = given.element if given is not None and given.kind is Kind.SEQUENCE else None
+        if given is not None and held is not None and held.is_tensor and held.on_host:
+            return given  # all calls pass tensors that lie on the host
     if declared != UNKNOWN and declared.kind is not Kind.NONE:
         return declared
     usual = None if _holds_others(argument.annotation) else _by_name(m, argument)
