@@ -52,6 +52,7 @@ class Effect(enum.Enum):
     STRUCTURE = "structure"
     ALIASING = "aliasing"
     TIMING = "timing"
+    POSITIONS = "positions"  # of a sequence of results the last alone is made
 
 
 class Event(enum.Enum):

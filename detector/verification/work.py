@@ -51,7 +51,8 @@ class Work:
 def allowed(trial: PatchTrial) -> dict[str, bool]:
     """What the patches declare that they may change."""
     effects = {effect for f in trial.findings if f.fix for effect in f.fix.effects}
-    return {"numerics": May.NUMERICS in effects, "aliasing": May.ALIASING in effects, "rng": May.RNG in effects}
+    declared = (May.NUMERICS, May.ALIASING, May.RNG, May.POSITIONS)
+    return {effect.value: effect in effects for effect in declared}
 
 
 def whole(trial: PatchTrial, seconds: float, seed: int, arm: str) -> Request:

@@ -167,7 +167,7 @@ class FullLogits(Rule):
             title="run the head on the last position only",
             safety=Safety.UNSAFE,
             edits=(Edit(end, end, "[:, -1:]"),),
-            effects=(Effect.NUMERICS, Effect.STRUCTURE) if found.callers else (Effect.NUMERICS,),
+            effects=(Effect.NUMERICS, Effect.POSITIONS) if found.callers else (Effect.NUMERICS,),
             requires=("no caller beside those in the project needs the other positions",) if found.callers else (),
         )
 

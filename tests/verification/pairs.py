@@ -18,6 +18,7 @@ import torch.nn.functional as F
 from awp_lint.detector.verification.agent.shadow import Allowed
 
 EXACT, NUMERICS = Allowed(), Allowed(numerics=True)
+POSITIONS = Allowed(numerics=True, positions=True)
 
 
 @dataclass(frozen=True)
@@ -214,6 +215,12 @@ def _positions(start: int, length: int, x: torch.Tensor) -> torch.Tensor:
 
 
 WRONG = [
+    Case("first position for the last", lambda x, w: x @ w, lambda x, w: x[:, :1] @ w, lambda: (_x(2, 5, 64), _x(64, 8)),
+         "value", POSITIONS),
+    Case("two positions of five", lambda x, w: x @ w, lambda x, w: x[:, -2:] @ w, lambda: (_x(2, 5, 64), _x(64, 8)),
+         "shape", POSITIONS),
+    Case("last position unasked", lambda x, w: x @ w, lambda x, w: x[:, -1:] @ w, lambda: (_x(2, 5, 64), _x(64, 8)),
+         "shape", NUMERICS),
     Case("dropped branch", _branch, lambda x, t, b: x * (0.5 if t else 2.0), lambda: (_x(3), False, _x(3)), "value"),
     Case("branch the wrong way", _branch, lambda x, t, b: _branch(x, not t, b), lambda: (_x(3), False, None), "value"),
     Case("mask polarity", _eager, lambda q, k, v, m: F.scaled_dot_product_attention(q, k, v, attn_mask=~m),
@@ -301,4 +308,8 @@ RIGHT = [
     Case("log-softmax of the chosen only", lambda x, i: torch.log_softmax(x, -1).gather(-1, i),
          lambda x, i: x.gather(-1, i) - x.logsumexp(-1, keepdim=True), lambda: (_x(4, 32), torch.tensor([[3]] * 4)), None,
          NUMERICS),
+    Case("head on the last position", lambda x, w: (x @ w, x), lambda x, w: (x[:, -1:] @ w, x),
+         lambda: (_x(2, 5, 64), _x(64, 8)), None, POSITIONS),
+    Case("head on the last position in bfloat16", lambda x, w: x @ w, lambda x, w: x[:, -1:] @ w,
+         lambda: (_x(2, 5, 64, dtype=torch.bfloat16), _x(64, 8, dtype=torch.bfloat16)), None, POSITIONS),
 ]  # fmt: skip

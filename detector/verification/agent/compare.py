@@ -31,13 +31,21 @@ class Rules:
     """What counts as equal. ``numerics``: rounding may differ; else bit for bit, but for the same code's own noise.
 
     ``twins``: the two come from programs that loaded their own copies of a module; classes are told by their names.
-    ``opaque``: names of classes whose objects are not looked into.
+    ``opaque``: names of classes whose objects are not looked into. ``positions``: a tensor may hold the last position
+    alone, where the original holds several.
     """
 
-    def __init__(self, numerics: bool = False, twins: bool = False, opaque: frozenset[str] = frozenset()) -> None:
+    def __init__(
+        self,
+        numerics: bool = False,
+        twins: bool = False,
+        opaque: frozenset[str] = frozenset(),
+        positions: bool = False,
+    ) -> None:
         self.numerics = numerics
         self.twins = twins
         self.opaque = opaque
+        self.positions = positions
         self.suspect: list[tuple[str, Any, Any]] = []  # within no tolerance: a reference must decide
 
 
@@ -159,6 +167,8 @@ class _Walk:
 
     def tensors(self, one: Any, other: Any, again: Any, where: str) -> None:
         torch = self.torch
+        if self.rules.positions:
+            one, again = last_position(one, other), last_position(again, other)
         if one.shape != other.shape:
             self.say("shape", where, "%s instead of %s" % (tuple(other.shape), tuple(one.shape)))
         elif one.dtype != other.dtype:
@@ -215,9 +225,19 @@ class _Walk:
         self.say("value", where, text)
 
 
+def last_position(value: Any, like: Any) -> Any:
+    """Of a tensor that holds several positions where ``like`` holds one, the last; else the value itself."""
+    shapes = (getattr(value, "shape", ()), getattr(like, "shape", ()))
+    apart = [n for n, (mine, theirs) in enumerate(zip(*shapes)) if mine != theirs]
+    if len(shapes[0]) != len(shapes[1]) or len(apart) != 1 or like.shape[apart[0]] != 1 or value.shape[apart[0]] < 1:
+        return value
+    return value.narrow(apart[0], value.shape[apart[0]] - 1, 1)
+
+
 def closer(reference: Any, one: Any, other: Any) -> bool:
     """Whether ``other`` is about as near to the reference as the original, by root mean square."""
     torch: Any = sys.modules["torch"]
+    reference = last_position(reference, one)
     if not _tensor_like(reference, one, dtype=False):
         return False
     with torch.no_grad():

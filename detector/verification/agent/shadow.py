@@ -28,11 +28,12 @@ _MORE = 4  # runs of the original once the patched version differs
 
 
 class Allowed(NamedTuple):
-    """What the patch declares that it may change: rounding, aliasing, the random stream."""
+    """What the patch declares that it may change: rounding, aliasing, the random stream, all positions but the last."""
 
     numerics: bool = False
     aliasing: bool = False
     rng: bool = False
+    positions: bool = False
 
 
 class Compared(NamedTuple):
@@ -175,7 +176,7 @@ class _Call:
     def _judge(self, original: Callable[..., Any], one: _Ran, again: _Ran, other: _Ran) -> Compared:
         if one.error is not None or other.error is not None:
             return _raised(one.error, other.error)
-        rules = Rules(self.allowed.numerics)
+        rules = Rules(self.allowed.numerics, positions=self.allowed.positions)
         found = [Difference("stale", path, "is read before it is there") for path in other.stale]
         found += differences(one.value, other.value, "result", rules, again.value)
         inside = differences(one.inputs, other.inputs, "", rules, again.inputs)

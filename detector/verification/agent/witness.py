@@ -227,7 +227,7 @@ class Witness:
                 compared -= 1
                 unknown.append("equal code does not repeat its results")
                 continue
-            rules = Rules(self.allowed.numerics, twins=True, opaque=self._classes)
+            rules = Rules(self.allowed.numerics, True, self._classes, self.allowed.positions)
             wrong = self._differ(one, two, three, rules)
             if wrong and self.allowed.numerics and not _far(rules, wrong, number):
                 # Without a run in higher precision it cannot be told from rounding, which such a patch may change.
