@@ -82,6 +82,8 @@ def _negligible(rule: str, candidate: Candidate, view: FunctionView, file: FileV
             return True
         if _SINGLE.fullmatch(rule) and _beside_generation(candidate.frequency, view):
             return True
+        if rule == "AWP101" and _read_of_the_prompt(candidate.frequency):
+            return True
         if rule == "AWP301" and _beside_a_step(path):
             return True
         if rule == "AWP306" and _small_beside_a_layer(candidate):
@@ -94,7 +96,7 @@ def _negligible(rule: str, candidate: Candidate, view: FunctionView, file: FileV
             return True
         if rule == "AWP105" and not counted and _ONE_AN_ITEM.issuperset(path) and Level.ITEM in path:
             return True
-        if _SMALL.match(rule) and _beside_denoising(candidate.frequency, view):
+        if _SMALL.match(rule) and _beside_denoising(rule, candidate.frequency, view):
             return True
     if rule in _MOVES and _stays_moved(candidate.node, view):
         return True
@@ -246,9 +248,11 @@ def _in_a_layer(path: tuple[Level, ...]) -> bool:
     return Level.LAYER in path or Level.EXPERT in path
 
 
-def _beside_denoising(frequency: Frequency, view: FunctionView) -> bool:
-    """Whether a diffusion pipeline does it a few times a request, before or after all the steps of its model."""
-    if not frequency.path or not _FEW.issuperset(_prepared(frequency, view)):
+def _beside_denoising(rule: str, frequency: Frequency, view: FunctionView) -> bool:
+    """Whether a diffusion pipeline does it a few times a request, before or after all the steps of its model, or, if it
+    is small beside a layer, in a part that is run once a request: a vocoder."""
+    few = {*_FEW, Level.LAYER} if rule == "AWP301" else _FEW
+    if not frequency.path or not few.issuperset(_prepared(frequency, view)):
         return False
     if any(base.endswith("DiffusionPipeline") for base in view.class_bases):
         return True
@@ -262,6 +266,14 @@ def _beside_generation(frequency: Frequency, view: FunctionView) -> bool:
         return False
     names = [name.rpartition(".")[2] for name in (*(frame.function for frame in frequency.chain), view.qualname)]
     return "forward" not in names and any(name.startswith("generate") for name in names)
+
+
+def _read_of_the_prompt(frequency: Frequency) -> bool:
+    """Whether a model reads something once an image or row of what it is given, before all the tokens of a request."""
+    if frequency.path not in ((Level.REQUEST, Level.ITEM), (Level.REQUEST, Level.LOOP)) or not frequency.chain:
+        return False
+    first = frequency.chain[0]
+    return first.line == 0 and first.function.endswith(".generate")
 
 
 def _prepared(frequency: Frequency, view: FunctionView) -> tuple[Level, ...]:

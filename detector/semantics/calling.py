@@ -77,12 +77,22 @@ class Calling(Binding):
         if kind is ast.Name:
             name: str = arg.id  # type: ignore[attr-defined]
             if name not in f.parameters:
+                if (needed := f.flags.get(name)) is not None:
+                    return conditions.given_by(needed)
                 return "const" if name in f.solid and name not in f.vague else ""
             if name in f.stored:
                 return "const" if name in f.filled else ""
             return f"~{name}" if name in f.replaced else f"={name}"
         if kind is ast.Starred:
             return "*"
+        if kind is ast.IfExp:  # ``part if self.often else None``
+            if conditions.code_of(arg.orelse) != "None":  # type: ignore[attr-defined]
+                return ""
+            code = Calling.code(arg.body, f)  # type: ignore[attr-defined]
+            if code[:1] == conditions.GIVEN:
+                return code
+            needed = next((s for s in conditions.held(arg.test, True) if "." in s[0] and f.keeps(s[0])), None)  # type: ignore[attr-defined]
+            return "" if needed is None else conditions.given_by(needed)
         return "" if kind is ast.Call else conditions.code_of(arg)
 
     def reference(self, arg: ast.expr, f: FunctionDraft, loops: tuple[str, ...], guard: int) -> None:

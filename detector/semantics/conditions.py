@@ -16,7 +16,7 @@ import ast
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
-from awp_lint.detector.semantics.switches import EITHER, VARIES, default_of, switch, switched_off
+from awp_lint.detector.semantics.switches import ANOTHER, EITHER, VARIES, default_of, switch, switched_off
 
 State = tuple[str, str]  # (parameter, state)
 
@@ -63,10 +63,13 @@ def held(test: ast.expr, taken: bool, flags: Flags = MappingProxyType({})) -> tu
         return () if either is None else (either,)
     if kind is ast.Compare:
         return _compared(test, taken)  # type: ignore[arg-type]
-    if kind is ast.Call and taken:
+    if kind is ast.Call:
         func, args = test.func, test.args  # type: ignore[attr-defined]
-        if type(func) is ast.Name and func.id == "isinstance" and args and type(args[0]) is ast.Name:
-            return ((args[0].id, "given"),)
+        if type(func) is ast.Name and func.id == "isinstance" and len(args) == 2:
+            if type(args[0]) is ast.Name:
+                return ((args[0].id, "given"),) if taken else ()
+            if not taken and type(args[1]) is ast.Name and (name := switch(args[0])) is not None:
+                return ((name, f"{ANOTHER}{args[1].id}"),)
     return ()
 
 
@@ -127,6 +130,23 @@ def code_of_default(name: str, node: ast.expr) -> str:
         if text[:1].isdigit() or text[:1] in ("-", "."):
             return "const" if VARIES.fullmatch(name) else f"#{text}"
     return code
+
+
+#: Before a switch and its state: what is passed is given, or true, in that state only.
+GIVEN = "&"
+
+
+def given_by(needed: State) -> str:
+    """The code of what is given in a switch's state only."""
+    return f"{GIVEN}{needed[0]}\t{needed[1]}".replace("=", "\r")
+
+
+def needed_for(state: str, code: str) -> State | None:
+    """The switch and its state without which what a code tells of is never in a state."""
+    if code[:1] != GIVEN or state not in ("given", "true"):
+        return None
+    name, _, wanted = code[1:].replace("\r", "=").partition("\t")
+    return name, wanted
 
 
 def passed_for(passed: Sequence[str], name: str, position: int | None) -> str | None:

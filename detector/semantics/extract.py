@@ -394,7 +394,9 @@ class _Extractor(Calling):
         if plain and not value.value:  # type: ignore[attr-defined]
             f.flags[name] = known
             return
-        states = [b[:2] for b in f.holding()] if plain else conditions.held(value, True)
+        states = [b[:2] for b in f.holding()]
+        if not plain:
+            states += conditions.held(value, True)
         needed = next((s for s in states if "." in s[0] and f.keeps(s[0])), None)
         f.flags[name] = needed if known == NEVER else conditions.either_of([known, needed])
 

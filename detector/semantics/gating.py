@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from awp_lint.detector.semantics.conditions import HANDED_ON, passed_for, passed_on, ruled_out
+from awp_lint.detector.semantics.conditions import HANDED_ON, needed_for, passed_for, passed_on, ruled_out
 from awp_lint.detector.semantics.edges import Edge
 from awp_lint.detector.semantics.facts import GUARD_REFERENCE, GUARD_SKIP, CallFact, FunctionFact, Ref
 
@@ -25,6 +25,8 @@ _UNUSUAL = frozenset((
     ("encoder_attention_mask", "given"), ("encoder_hidden_states", "given"),
 ))  # fmt: skip
 _NEVER = Edge(-1, -1, (), 0, False)  # stands for the calls that rule a part out where none is written down
+
+_OF_MODULES = ("forward", "__call__")
 
 Part = tuple[int, str, str]  # function, parameter, state
 
@@ -42,9 +44,10 @@ class Unresolved:
             return
         keywords = {code.partition("=")[0] for code in call.passed if code[:1] != "="}
         positional = sum(1 for code in call.passed if "=" not in code or code[:1] == "=")
-        self._add(self._by_name, name, keywords, positional)
-        if not isinstance(call.callee, str):
-            local = call.callee[0] != "." or call.callee[1] == ("self",)
+        common = name in _OF_MODULES  # what stands where is told by names only: the file's own calls are meant
+        self._add(self._by_name, name, keywords, 0 if common else positional)
+        if not isinstance(call.callee, str) and call.passed[0] != "=self":  # a module is not handed the one around it
+            local = common or call.callee[0] != "." or call.callee[1] == ("self",)
             self._add(self._of_modules, file, keywords, positional if local else 0)
 
     @staticmethod
@@ -67,7 +70,7 @@ class Unresolved:
         """Whether one of them may pass a parameter of a function in a file."""
         short = function.qualname.rpartition(".")[2]
         found = [self._by_name.get(short)]
-        if short in ("forward", "__call__"):
+        if short in _OF_MODULES:
             found.append(self._of_modules.get(file))
         return any(known is not None and (name in known[0] or known[1] > position >= 0) for known in found)
 
@@ -155,6 +158,10 @@ class Gates:
                 if edge.guard & GUARD_SKIP:
                     continue
                 code = self._code(node, edge, function, name, position, default)
+                needed = needed_for(state, code)
+                if needed is not None and self._off(node, *needed):
+                    dead = edge
+                    continue
                 if ruled_out(state, code) or (code[:1] == "$" and self._off(node, code[1:], state)):
                     dead = edge
                     continue

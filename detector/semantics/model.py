@@ -24,6 +24,7 @@ from awp_lint.detector.semantics.linked import Linked
 from awp_lint.detector.semantics.loops import loop_kind
 from awp_lint.detector.semantics.names import FileNames, ScopeNames
 from awp_lint.detector.semantics.outside import ValueTable
+from awp_lint.detector.semantics.present import contradicted, used_outright
 from awp_lint.detector.semantics.summaries import summarise_file
 from awp_lint.detector.semantics.values import Kind, Value
 from awp_lint.detector.semantics.view import Callers, Frequency, LoopKind, Region, Target
@@ -345,10 +346,16 @@ class FunctionModel:
         qualified: Callable[[ast.expr], str | None] = self.names.qualified
         for parent, child in itertools.pairwise(reversed(path)):
             more = regions.block_region(child, parent, qualified) | self._left_before(child, parent)
+            if contradicted(child, parent, self._used_outright):
+                more |= Region.FALLBACK
             if more is not Region.NONE:
                 found |= more
             self._around[child] = found
         return found
+
+    @cached_property
+    def _used_outright(self) -> dict[str, int]:
+        return used_outright(self.definition)
 
     @staticmethod
     def _left_before(child: ast.AST, parent: ast.AST) -> Region:

@@ -293,9 +293,23 @@ def _asks_in_vain(test: ast.expr) -> bool:
     return marked and isinstance(default, ast.Constant) and not default.value
 
 
+def _was_handed_in(test: ast.expr) -> bool:
+    """``kwargs is not None and (longest := kwargs.pop("longest", None)) is not None``: callers made it before."""
+    if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
+        test = test.values[-1]
+    if not (isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.IsNot) and len(test.ops) == 1):
+        return False
+    call = test.left.value if isinstance(test.left, ast.NamedExpr) else None
+    if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr in ("pop", "get")):
+        return False
+    return isinstance(call.func.value, ast.Name) and call.func.value.id.endswith("kwargs")
+
+
 def leaves_to_rest(node: ast.stmt) -> Region:
     """The region of what follows ``if test: return`` in the same block."""
     if isinstance(node, ast.If) and not node.orelse and isinstance(node.body[-1], (ast.Return, ast.Raise)):
+        if _was_handed_in(node.test):
+            return Region.FALLBACK
         return test_region(node.test, False) & Region.FALLBACK
     return Region.NONE
 
@@ -321,6 +335,9 @@ def _compare_region(test: ast.Compare, taken: bool) -> Region:
         return Region.TRAINING if wants == taken else Region.NONE
     if is_none and _PREPARED.fullmatch(lowered) and isinstance(test.ops[0], (ast.Is, ast.IsNot)):
         return Region.FALLBACK if isinstance(test.ops[0], ast.Is) == taken else Region.NONE
+    if lowered in ("order", "this_order") and isinstance(right, ast.Constant) and right.value == 2:
+        # multistep solvers are of the second order by default; those of the first have branches of their own
+        return Region.FALLBACK if isinstance(test.ops[0], ast.Eq) is not taken else Region.NONE
     if lowered.endswith("backend") and isinstance(test.ops[0], (ast.In, ast.NotIn)):
         asked = _OTHER_KERNELS.search(last_name(right) or "") is not None
         return Region.FALLBACK if asked and isinstance(test.ops[0], ast.In) is taken else Region.NONE

@@ -25,6 +25,8 @@ VARIES = re.compile(
 
 #: Between the names, and the states, of switches of which one decides.
 EITHER = "\n"
+#: Before the name of a class: the state of an attribute that is no instance of it.
+ANOTHER = "another than "
 
 
 def switch(node: ast.expr) -> str | None:
@@ -75,7 +77,7 @@ _FALSE = frozenset(("None", "False", "0", "0.0", "''"))
 
 def switched_off(state: str, default: str) -> bool:
     """Whether a branch that needs a setting in this state does not run where it has its default."""
-    if not default:
+    if not default or state.startswith(ANOTHER):
         return False
     if state[:1] in "=!<>":
         return not _holds(state, default)
@@ -118,6 +120,8 @@ class Switches:
         known: str | None = field
         if holder == "self":
             cls = self._index.class_of(gid)
+            if state.startswith(ANOTHER):
+                return cls is not None and self._declared(cls, field) == state[len(ANOTHER) :]
             known = None if cls is None else self._field(cls, field)
             if cls is not None and known is None:
                 made = self._made_with(cls, field)
@@ -128,6 +132,19 @@ class Switches:
         if defaults is None and otherwise and self._defaults(self._index.function_file[gid]):
             defaults = [otherwise]  # no configuration has the field
         return defaults is not None and all(switched_off(state, default) for default in defaults)
+
+    def _declared(self, cls: int, attribute: str) -> str | None:
+        """The one class that constructors declare for the parameter from which an attribute was made."""
+        found: set[str | None] = set()
+        for current in self._index.mro(cls):
+            fact = self._index.classes[current]
+            first = self._index.first_function[self._index.class_file[current]]
+            for name, number, ref in fact.attributes:
+                if name == attribute and type(ref) is tuple and ref[0] == "p":
+                    declared = dict(self._index.functions[first + number].annotations).get(str(ref[2]))
+                    made = declared[1] if type(declared) is tuple and declared[0] == "()" else None
+                    found.add(made.rpartition(".")[2] if type(made) is str else None)
+        return found.pop() if len(found) == 1 else None
 
     def defaults(self, file: int, field: str) -> tuple[str, ...]:
         """The texts of a field's defaults in the configuration classes that a file imports or defines."""

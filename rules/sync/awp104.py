@@ -37,6 +37,7 @@ class DeviceScalarBound(Rule):
     event = Event.WAIT
     words = (b":", b"range(", b"arange(")
     nodes = (ast.Slice, ast.Call)
+    over = ("AWP102",)
     calls = SIZED_METHODS | {"range", *(name.rpartition(".")[2] for name in SIZED)}
     repeated = True
     doubted = True
@@ -103,6 +104,7 @@ class DeviceScalarBound(Rule):
                 confidence=confidence,
                 frequency=frequency,
                 why=(*reasons(value, bound), *frequency_reason(frequency)),
+                covers=tuple(part for part in ast.walk(node) if isinstance(part, ast.Compare)),
             )
             return  # one wait explains the statement; the others are read together with it
 

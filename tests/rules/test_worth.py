@@ -338,6 +338,24 @@ def test_a_number_that_is_read_after_the_device_was_waited_for() -> None:
     assert len(kept) == 1
 
 
+def test_one_read_an_image_before_all_tokens() -> None:
+    code = """
+        import torch
+        from transformers import GenerationMixin, PreTrainedModel
+
+        class ToyModel(PreTrainedModel{mixin}):
+            def forward(self, input_ids: torch.Tensor, pixel_values=None, sizes: torch.Tensor | None = None):
+                if pixel_values is not None:
+                    input_ids = input_ids + self.features(pixel_values, sizes)
+                return self.lm(input_ids)
+
+            def features(self, pixel_values: torch.Tensor, sizes: torch.Tensor):
+                return [image[: int(size[0])] for image, size in zip(pixel_values, sizes)]
+        """
+    assert levels(code.format(mixin=", GenerationMixin"), "AWP101") == {"low"}
+    assert levels(code.format(mixin=""), "AWP101") == {"medium"}
+
+
 def test_one_compaction_an_item() -> None:
     code = """
         import torch
@@ -354,3 +372,17 @@ def test_one_compaction_an_item() -> None:
                 return image.cuda() * 2
     """
     assert levels(code, "AWP105") <= {"low"}
+
+
+def test_the_truth_of_a_number_that_a_bound_reads_anyway() -> None:
+    code = """
+        import torch
+
+        class Attention(torch.nn.Module):
+            def forward(self, hidden_states: torch.Tensor, sizes: torch.Tensor) -> list:
+                return [list(range({first}, size, 2)) for size in sizes.to("cuda")]
+        """
+    findings = run_rules(
+        view_of_source(textwrap.dedent(code.format(first="1 if size > 1 else 0"))), all_rules()
+    ).findings
+    assert [(f.rule, f.also) for f in findings if f.rule in ("AWP102", "AWP104")] == [("AWP104", ("AWP102",))]

@@ -187,6 +187,98 @@ def plain(x): ...
     assert (reach(source, "plain") is not None) is reached
 
 
+@pytest.mark.parametrize(("first", "reached"), [("self", False), ("x", True)])
+def test_a_module_is_not_handed_the_one_around_it(reach: Any, first: str, reached: bool) -> None:
+    source = f"""
+        import torch
+        from transformers import PreTrainedModel
+
+        class Attention(torch.nn.Module):
+            def forward(self, x):
+                interface = KINDS.get_interface("sdpa")
+                return interface({first}, x, x, x)
+
+        class Layer(torch.nn.Module):
+            def __init__(self):
+                self.attention = Attention()
+
+            def forward(self, x, a, b, mask=None):
+                if mask is not None:
+                    masked(x)
+                return self.attention(x)
+
+        class ToyModel(PreTrainedModel):
+            def __init__(self, config):
+                self.layers = torch.nn.ModuleList(Layer() for _ in range(2))
+
+            def forward(self, x):
+                for layer in self.layers:
+                    x = layer(x, x, x)
+                return x
+
+        def masked(x): ...
+        """
+    assert (reach(source, "masked") is not None) is reached
+
+
+PROMPTED = """
+    import torch
+    from transformers import PreTrainedModel
+
+    class ToyConfig:
+        prompted: bool = False
+        always: bool = True
+
+    class Layer(torch.nn.Module):
+        def forward(self, x, prompt=None):
+            if prompt is not None:
+                masked(x)
+            return x
+
+    class Encoder(torch.nn.Module):
+        def __init__(self, config, prompted=False):
+            self.prompted = prompted
+            self.always = config.always
+            self.layers = torch.nn.ModuleList(Layer() for _ in range(2))
+
+        def forward(self, x):
+            {before}
+            for layer in self.layers:
+                x = layer(x, prompt={passed})
+            return x
+
+    class ToyModel(PreTrainedModel):
+        def __init__(self, config: ToyConfig):
+            self.encoder = Encoder(config, config.prompted)
+
+        def forward(self, x):
+            return self.encoder(x)
+
+    def masked(x): ...
+    """
+
+
+@pytest.mark.parametrize(
+    ("before", "passed", "reached"),
+    [
+        ("pass", "(x[0] if self.prompted else None)", False),
+        ("pass", "(x[0] if self.always else None)", True),
+        ("pass", "(x[0] if x else None)", True),
+        ("pass", "(None if self.prompted else x[0])", True),
+        ("prompt = None\n            if self.prompted:\n                prompt = {1: x}", "prompt", False),
+        ("prompt = None\n            if self.always:\n                prompt = {1: x}", "prompt", True),
+        (
+            "prompt = None\n            if self.prompted:\n                prompt = {1: x}",
+            "prompt if x else None",
+            False,
+        ),
+    ],
+)
+def test_what_only_a_switch_gives(reach: Any, before: str, passed: str, reached: bool) -> None:
+    source = _dedented(PROMPTED.replace("{before}", before).replace("{passed}", passed))
+    assert (reach(source, "masked") is not None) is reached
+
+
 def test_calls_of_training_say_nothing_of_what_is_passed(reach: Any) -> None:
     source = """
         import torch

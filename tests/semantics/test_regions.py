@@ -21,6 +21,7 @@ def around(source: str, call: str = "here()", path: str = "x.py") -> Region:
     raise AssertionError("no such call")
 
 
+HANDED = "def f(x, kwargs):\n    if x and (n := {value}) is not None:\n        return n\n    here()"
 GPU = "import torch\ndef f(x, w, y):\n    if {test}:\n        pass\n    else:\n        here()"
 
 
@@ -62,6 +63,23 @@ GPU = "import torch\ndef f(x, w, y):\n    if {test}:\n        pass\n    else:\n 
         (GPU.format(test="x.is_cuda and x.dtype == w.dtype and not torch.is_grad_enabled()"), Region.FALLBACK),
         (GPU.format(test="x.is_cuda and is_torch_greater_or_equal('2.8')"), Region.FALLBACK),
         (GPU.format(test="x.is_cuda and y"), Region.NONE),
+        ("def f(order):\n    if order == 2:\n        pass\n    else:\n        here()", Region.FALLBACK),
+        ("def f(order):\n    if order == 2:\n        here()", Region.NONE),
+        ("def f(order):\n    if order == 1:\n        pass\n    else:\n        here()", Region.NONE),
+        (HANDED.format(value="kwargs.pop('n', None)"), Region.FALLBACK),
+        (HANDED.format(value="table.pop('n', None)"), Region.NONE),
+        ("def f(x, mask=None):\n    x = mask.flatten()\n    if mask is None:\n        here()", Region.FALLBACK),
+        (
+            "def f(x, mask=None):\n    x = mask[0]\n    if mask is not None:\n        x()\n    else:\n        here()",
+            Region.FALLBACK,
+        ),
+        ("def f(x, mask=None):\n    x = mask and mask.flatten()\n    if mask is None:\n        here()", Region.NONE),
+        ("def f(x, mask=None):\n    if x:\n        mask.flatten()\n    if mask is None:\n        here()", Region.NONE),
+        (
+            "def f(x, mask=None):\n    if x:\n        return x\n    x = mask[0]\n    if mask is None:\n        here()",
+            Region.NONE,
+        ),
+        ("def f(x, mask):\n    x = mask[0]\n    mask = g()\n    if mask is None:\n        here()", Region.NONE),
         (GPU.format(test="x.dtype == w.dtype and is_torch_available()"), Region.NONE),
         ("if __name__ == '__main__':\n    here()", Region.MAIN),
         (

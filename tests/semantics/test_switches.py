@@ -119,6 +119,39 @@ def test_turns_that_a_default_leaves_out() -> None:
         assert bool(view.regions(call) & Region.FALLBACK) is fallback
 
 
+@pytest.mark.parametrize(
+    ("declared", "test", "runs"),
+    [
+        (": OwnScheduler", "not isinstance(self.scheduler, OwnScheduler)", False),
+        (": OwnScheduler", "isinstance(self.scheduler, OwnScheduler)", True),
+        (": OwnScheduler", "not isinstance(self.scheduler, OtherScheduler)", True),
+        (": OwnScheduler | OtherScheduler", "not isinstance(self.scheduler, OwnScheduler)", True),
+        ("", "not isinstance(self.scheduler, OwnScheduler)", True),
+    ],
+)
+def test_another_class_than_the_constructor_declares(declared: str, test: str, runs: bool) -> None:
+    code = f"""
+        from diffusers import DiffusionPipeline
+
+        class OwnScheduler: ...
+        class OtherScheduler: ...
+
+        class TextPipeline(DiffusionPipeline):
+            def __init__(self, unet, scheduler{declared}):
+                self.register_modules(unet=unet, scheduler=scheduler)
+
+            def __call__(self, x, timesteps):
+                for t in timesteps:
+                    if {test}:
+                        here(t)
+                return x
+        """
+    file = view_of_source(textwrap.dedent(code), path="toy.py")
+    view = next(v for v in file.functions() if v.qualname == "TextPipeline.__call__")
+    call = next(c for c in view.nodes(ast.Call) if ast.unparse(c) == "here(t)")
+    assert bool(view.regions(call) & Region.FALLBACK) is not runs
+
+
 def test_a_keyword_says_more_than_what_is_unpacked_beside_it() -> None:
     assert passed_for(("=x", "mask=None", "**"), "mask", 3) == "None"
     assert passed_for(("=x", "**"), "mask", 3) == ""
