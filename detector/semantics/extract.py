@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import bisect
 import re
 from collections.abc import Sequence
 
@@ -29,7 +30,7 @@ from awp_lint.detector.semantics.facts import (
     Ref,
 )
 from awp_lint.detector.semantics.loops import loop_kind
-from awp_lint.detector.semantics.masking import source_lines
+from awp_lint.detector.semantics.masking import lines_with, source_lines
 from awp_lint.detector.semantics.positions import last_alone
 from awp_lint.detector.semantics.switches import default_of
 from awp_lint.detector.semantics.view import LoopKind, Region
@@ -62,7 +63,7 @@ class _Extractor(Calling):
         self.loops = False
         self.turns: list[tuple[set[str], tuple[str, ...]]] = []  # of each loop around: its indices, the loops around it
         self._lines: list[str] | None = None
-        self.cuts = "[:, -1" in text or "[..., -1" in text
+        self.cuts = sorted({*lines_with("[:, -1", text), *lines_with("[..., -1", text)})
 
     def facts(self) -> FileFacts:
         top = self.new_function("<module>", None, -1)
@@ -201,7 +202,9 @@ class _Extractor(Calling):
             return
         function.region |= self.definition_region(node, function)
         if self.cuts:
-            function.cut = last_alone(node)
+            at = bisect.bisect_left(self.cuts, node.lineno)
+            if at < len(self.cuts) and self.cuts[at] <= (node.end_lineno or node.lineno):
+                function.cut = last_alone(node)
         self.block(node.body, function, (), 0)
 
     def definition_region(self, node: ast.FunctionDef | ast.AsyncFunctionDef, function: FunctionDraft) -> Region:
