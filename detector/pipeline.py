@@ -31,6 +31,7 @@ from awp_lint.detector.semantics.asking import Unanswered, from_memory
 from awp_lint.detector.semantics.facts import FileFacts
 from awp_lint.detector.semantics.index import IndexedFile
 from awp_lint.detector.semantics.linked import Linked
+from awp_lint.detector.semantics.regions import is_template
 from awp_lint.detector.work import (
     Brief,
     Chosen,
@@ -133,7 +134,7 @@ class _Run:
     # facts ---------------------------------------------------------------------------------------------------------
 
     def _scope(self) -> set[int]:
-        """The files that have to do with model code, and those that the user named."""
+        """The files that have to do with model code, and those that the user named; templates only where named."""
         keys = [key("screen", file.digest) for file in self.files]
         known = self.cache.get_many(keys)
         missing = [index for index, name in enumerate(keys) if name not in known]
@@ -144,7 +145,9 @@ class _Run:
         for index, file in enumerate(self.files):
             bare = new[index] if index in new else loads(known[keys[index]])
             screened.append(bare._replace(last_name=file.module.rpartition(".")[2]))
-        return in_scope(screened) | {index for index, file in enumerate(self.files) if file.found.named}
+        templates = {index for index, file in enumerate(self.files) if is_template(file.found.path)}
+        named = {index for index, file in enumerate(self.files) if file.found.named}
+        return in_scope(screened) - templates | named
 
     def _key(self, what: str, index: int, scope: bool = True, digest: bytes | None = None) -> bytes:
         """``digest``: of another content than the file's own."""

@@ -143,8 +143,11 @@ def prepare_facts(settings: Settings) -> None:
 
 
 def facts_of(task: tuple[ReadFile, bool]) -> Made:
-    """The facts of one file; of one that has nothing to do with model code (False) only whether it can be parsed."""
+    """The facts of one file; of one that has nothing to do with model code (False) only whether it can be parsed, of a
+    template not even that: what is generated from it is parsed."""
     file, wanted = task
+    if not wanted and is_template(file.found.path):
+        return Made(Brief(None), None)
     try:
         text, notebook = read(file.found.path, file.found.real)
         tree = parse(text, notebook)
@@ -154,10 +157,7 @@ def facts_of(task: tuple[ReadFile, bool]) -> Made:
         if facts.nodes > MAX_NODES:
             failure = Failure(f"more than {MAX_NODES:,} expressions, as generated code has: skipped")
             return Made(Brief(failure), None)
-        if is_template(file.found.path):
-            values = FileValues.empty(file.module)
-        else:
-            values = summarise_file(tree, FileNames(facts, file.module, file.is_package), target=_settings[0].target)
+        values = summarise_file(tree, FileNames(facts, file.module, file.is_package), target=_settings[0].target)
     except SourceError as error:
         return Made(Brief(Failure(str(error), error.line)), None)
     except (RecursionError, MemoryError):
@@ -281,8 +281,6 @@ def look_at(file: ReadFile, ask: Callable[[Question], Any], world: World) -> Out
     from awp_lint.rules.engine import Vocabulary, run_rules
 
     path = file.found.path
-    if is_template(path) and not file.found.named:  # what is generated from it is looked at
-        return Outcome((), (), (), (), world.world)
     facts = world.facts_of(path)
     project = Asking(path, facts, ask, world.facts_of, world.frames)
     units = () if file.found.real.endswith(".ipynb") else tuple(_units(file, facts, project))

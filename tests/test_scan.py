@@ -319,3 +319,13 @@ def test_unused_suppressions_are_told_from_those_of_hidden_findings(project: Pat
         ("lib/sampling.py", 5, "unused suppression of AWP101")
     ]
     assert [f.suppressed for f in result.findings if f.suppressed is not None] == ["the stop check"]
+
+
+def test_what_models_are_generated_from_is_left_out_unless_named(project: Path) -> None:
+    folder = project / "lib" / "models" / "toy"
+    folder.mkdir(parents=True)
+    (folder / "modular_toy.py").write_text("import torch\n\ndef f(:\n")
+    (folder / "modeling_toy.py").write_text("import torch\n")
+    assert scan([str(project)], Settings(jobs=1)).problems == ()
+    (problem,) = scan([str(folder / "modular_toy.py")], Settings(jobs=1)).problems
+    assert problem.fatal and "syntax error" in problem.message

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import ast
 import operator
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 FunctionNode: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 DefinitionNode: TypeAlias = FunctionNode | ast.Module
@@ -65,9 +65,7 @@ class Definition:
                 parents[node.value] = node  # type: ignore[attr-defined]
                 stack.append(node.value)  # type: ignore[attr-defined]
                 continue
-            if kind is ast.Call:
-                children = [node.func, *node.args, *node.keywords]  # type: ignore[attr-defined]
-            elif kind in _FUNCTIONS:
+            if kind in _FUNCTIONS:
                 assert isinstance(node, _FUNCTIONS)
                 inner.append(node)
                 children = _outer_children(node)
@@ -280,6 +278,9 @@ def _add_target(node: ast.expr, found: set[str]) -> None:
 def child_nodes(node: ast.AST) -> list[ast.AST]:
     """The nodes directly below, in field order; contexts and operators, which are shared objects, left out."""
     kind = node.__class__
+    usual = _USUAL.get(kind)
+    if usual is not None:
+        return usual(node)
     fields = _child_fields.get(kind)
     if fields is None:
         fields = _child_fields[kind] = tuple(name for name in kind._fields if name not in _LEAVES.get(kind, _LEAF))
@@ -320,6 +321,27 @@ _LEAVES: dict[type[ast.AST], frozenset[str]] = {
     **({ast.TypeAlias: frozenset(("type_params",))} if hasattr(ast, "TypeAlias") else {}),
 }
 _child_fields: dict[type[ast.AST], tuple[str, ...]] = {}
+#: The children of the types that most nodes are of, at a third of the cost of going through their fields.
+_USUAL: dict[type[ast.AST], Callable[[Any], list[ast.AST]]] = {
+    ast.Name: lambda node: [],
+    ast.Attribute: lambda node: [node.value],
+    ast.Call: lambda node: [node.func, *node.args, *node.keywords],
+    ast.keyword: lambda node: [node.value],
+    ast.BinOp: lambda node: [node.left, node.right],
+    ast.UnaryOp: lambda node: [node.operand],
+    ast.BoolOp: lambda node: [*node.values],
+    ast.Compare: lambda node: [node.left, *node.comparators],
+    ast.Subscript: lambda node: [node.value, node.slice],
+    ast.Tuple: lambda node: [*node.elts],
+    ast.List: lambda node: [*node.elts],
+    ast.JoinedStr: lambda node: [*node.values],
+    ast.Expr: lambda node: [node.value],
+    ast.Assign: lambda node: [*node.targets, node.value],
+    ast.AugAssign: lambda node: [node.target, node.value],
+    ast.Return: lambda node: [] if node.value is None else [node.value],
+    ast.If: lambda node: [node.test, *node.body, *node.orelse],
+    ast.For: lambda node: [node.target, node.iter, *node.body, *node.orelse],
+}
 
 
 _place = operator.attrgetter("lineno", "col_offset")

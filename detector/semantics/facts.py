@@ -150,11 +150,12 @@ class FileFacts(NamedTuple):
 
 def packed(facts: FileFacts) -> tuple[Any, ...]:
     """The facts in plain tuples, which are stored and read at a third of the cost."""
-    functions = [
-        (*f[:_CALLS], tuple([tuple(call) for call in f.calls]), *f[_CALLS + 1 : _LOOPS],
-         tuple([tuple(loop) for loop in f.loops]), *f[_LOOPS + 1 :])
-        for f in facts.functions
-    ]  # fmt: skip
+    functions = []
+    for function in facts.functions:
+        plain: list[Any] = [*function]
+        for place, _ in _NESTED:
+            plain[place] = [tuple(fact) for fact in plain[place]]
+        functions.append(plain)
     imports = [tuple(fact) for fact in facts.imports]
     return (imports, functions, [tuple(c) for c in facts.classes], *facts[3:])
 
@@ -162,25 +163,23 @@ def packed(facts: FileFacts) -> tuple[Any, ...]:
 def unpacked(plain: tuple[Any, ...]) -> FileFacts:
     """The facts from plain tuples."""
     imports, functions, classes, *others = plain
-    found = tuple(
-        [
-            _new(
-                FunctionFact,
-                (*f[:_CALLS], tuple(map(_new, itertools.repeat(CallFact), f[_CALLS])), *f[_CALLS + 1 : _LOOPS],
-                 tuple(map(_new, itertools.repeat(LoopFact), f[_LOOPS])), *f[_LOOPS + 1 :]),
-            )
-            for f in functions
-        ]
-    )  # fmt: skip
-    facts = (
-        tuple(map(_new, itertools.repeat(ImportFact), imports)), found,
-        tuple(map(_new, itertools.repeat(ClassFact), classes)), *others,
-    )  # fmt: skip
-    return FileFacts(*facts)
+    for function in functions:
+        for place, kind in _NESTED:
+            function[place] = tuple(map(_new, itertools.repeat(kind), function[place]))
+    return FileFacts(
+        tuple(map(_new, itertools.repeat(ImportFact), imports)),
+        tuple(map(_new, itertools.repeat(FunctionFact), functions)),
+        tuple(map(_new, itertools.repeat(ClassFact), classes)),
+        *others,
+    )
 
 
 _new: Any = tuple.__new__
-_CALLS, _LOOPS = FunctionFact._fields.index("calls"), FunctionFact._fields.index("loops")
+#: The fields of functions that hold facts themselves.
+_NESTED = tuple(
+    (FunctionFact._fields.index(name), kind)
+    for name, kind in (("calls", CallFact), ("loops", LoopFact), ("branches", BranchFact))
+)
 
 
 def function_names(facts: FileFacts) -> list[tuple[str, int]]:

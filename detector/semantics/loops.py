@@ -200,7 +200,7 @@ def _has_steps(loop: ast.For | ast.AsyncFor | ast.comprehension) -> bool:
     if isinstance(loop, ast.comprehension):
         return False
     stages = any("stage" in word for word in _words(loop.iter))
-    for part in (part for statement in loop.body for part in ast.walk(statement)):
+    for part in (part for statement in loop.body for part in descendants(statement)):
         if isinstance(part, ast.While):
             if _while_kind(part) is LoopKind.STEPS:
                 return True
@@ -325,7 +325,7 @@ def _numbers_rows(loop: ast.For | ast.AsyncFor) -> bool:
     number = target.elts[0]
     if not isinstance(number, ast.Name) or _match(_target_words(number), False) is not LoopKind.BATCH:
         return False
-    for part in (part for statement in loop.body for part in ast.walk(statement)):
+    for part in (part for statement in loop.body for part in descendants(statement)):
         if isinstance(part, ast.Subscript) and isinstance(part.ctx, ast.Load):
             first = part.slice.elts[0] if isinstance(part.slice, ast.Tuple) and part.slice.elts else part.slice
             if isinstance(first, ast.Name) and first.id == number.id:
@@ -471,7 +471,7 @@ def _lengthens(body: list[ast.stmt]) -> bool:
     return bool(grown) and any(
         isinstance(arg, ast.Name) and arg.id in grown and node is not grown[arg.id]
         for statement in body
-        for node in ast.walk(statement)
+        for node in descendants(statement)
         if isinstance(node, ast.Call)
         for arg in node.args
     )

@@ -56,6 +56,7 @@ class FileModel:
         self.names = FileNames(facts, module, is_package)
         self.memo: dict[Any, Any] = {}
         self.known = Known()
+        self._bases: dict[ast.ClassDef, frozenset[str]] = {}
         self._views = {d: FunctionModel(self, d) for d in self._definitions}
 
     @property
@@ -79,6 +80,16 @@ class FileModel:
     def wrapped(self) -> frozenset[str]:
         """Classes of the file that a call hands to what puts other implementations beside their own."""
         return regions.handed_to_switches(self.text)
+
+    def bases(self, cls: ast.ClassDef, name: str) -> frozenset[str]:
+        """Dotted names of all known bases of a class of the file, itself left out."""
+        known = self._bases.get(cls)
+        if known is None:
+            own = {q for base in cls.bases if (q := self.names.qualified(base)) is not None}
+            for base in tuple(own):
+                own |= self.project.bases(base)
+            known = self._bases[cls] = frozenset(own | self.project.bases(name)) - {name}
+        return known
 
     def functions(self) -> Iterator[FunctionModel]:
         """The definitions in source order, the module's top level first."""
@@ -141,13 +152,8 @@ class FunctionModel:
     @cached_property
     def class_bases(self) -> frozenset[str]:
         """Dotted names of all known bases of that class, itself left out."""
-        name = self.class_name
-        if name is None or self.definition.cls is None:
-            return frozenset()
-        own = {q for base in self.definition.cls.bases if (q := self.file.names.qualified(base)) is not None}
-        for base in tuple(own):
-            own |= self.file.project.bases(base)
-        return frozenset(own | self.file.project.bases(name)) - {name}
+        name, cls = self.class_name, self.definition.cls
+        return frozenset() if name is None or cls is None else self.file.bases(cls, name)
 
     # structure -----------------------------------------------------------------------------------------------------
 

@@ -9,6 +9,8 @@ import ast
 import re
 from collections.abc import Iterable
 
+from awp_lint.detector.semantics.definition import descendants
+
 
 def last_name(node: ast.expr) -> str | None:
     """``training`` of ``self.training``, ``is_tracing`` of ``torch.jit.is_tracing()``."""
@@ -64,7 +66,7 @@ def _outgrown(node: ast.If) -> bool:
         return False
     small = test.comparators[0] if isinstance(test.ops[0], ast.Gt) else test.left
     kept = {
-        part.attr for part in ast.walk(small) if isinstance(part, ast.Attribute) and last_name(part.value) == "self"
+        part.attr for part in descendants(small) if isinstance(part, ast.Attribute) and last_name(part.value) == "self"
     }
     if not kept:
         return False
@@ -163,7 +165,7 @@ def _returned(node: ast.If) -> ast.expr | None:
 
 
 def _parts(statements: list[ast.stmt]) -> Iterable[ast.AST]:
-    return (part for statement in statements for part in ast.walk(statement))
+    return (part for statement in statements for part in descendants(statement))
 
 
 def _puts_into(part: ast.AST, name: str) -> bool:

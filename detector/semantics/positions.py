@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from awp_lint.detector.semantics.definition import FunctionNode
+from awp_lint.detector.semantics.definition import FunctionNode, descendants
 
 Spot = tuple[int, int]  # line, UTF-8 column
 
@@ -32,12 +32,16 @@ def last_alone(function: FunctionNode) -> frozenset[Spot]:
     taken: set[int] = set()
     loads: list[ast.Name] = []
     bound: set[int] = set()
-    for node in ast.walk(function):
+    nodes = [*descendants(function)]
+    for node in nodes:
         if isinstance(node, ast.Subscript) and takes_last(node):
             if isinstance(node.value, ast.Call):
                 found.append(node.value)
             taken.add(id(node.value))
-        elif isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.value, ast.Call):
+    if not taken:
+        return frozenset()
+    for node in nodes:
+        if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.value, ast.Call):
             target = node.targets[0]
             if isinstance(target, ast.Tuple) and target.elts:
                 target = target.elts[0]

@@ -86,11 +86,6 @@ class FileValues:
     called: frozenset[str]
     packed: bytes
 
-    @classmethod
-    def empty(cls, module: str) -> FileValues:
-        """Of a file that says nothing."""
-        return cls(module, frozenset(), zlib.compress(marshal.dumps(((), (), (), ()), _MARSHAL_VERSION), 1))
-
     def unpack(self) -> Body:
         """The contents."""
         functions, classes, variables, calls = marshal.loads(zlib.decompress(self.packed))

@@ -93,12 +93,15 @@ class AttentionWeightsReturned(Rule):
         assert isinstance(node, ast.Call)
         if opaque(node):
             return
+        dropped, asked = _second_dropped(node, view), _asked(node)
+        if not (dropped or asked):
+            return
         value = view.value(node.func)
         if value.kind is Kind.MODULE and value.cls in _MHA:
-            if argument(node, 4, "need_weights") is not None or not _second_dropped(node, view):
+            if argument(node, 4, "need_weights") is not None or not dropped:
                 return
             message, action = f"`{short(node.func, 40)}(...)` computes its weights", "pass `need_weights=False`"
-        elif _asked(node) and _never_read(node, view):
+        elif asked and _never_read(node, view):
             message = f"`{short(node.func, 40)}(...)` returns all attention weights"
             action = "delete `output_attentions=True`"
         else:

@@ -77,7 +77,7 @@ class PipelineUnbatched(Rule):
 
     def candidates(self, node: ast.AST, view: FunctionView, file: FileView) -> Iterator[Candidate]:
         assert isinstance(node, ast.Call)
-        name = _runner(node, view)
+        name = _runner(node, view) if view.loops(node) else None
         if name is None:
             return
         for loop in item_loops(view, node):

@@ -105,10 +105,12 @@ class UnfoldedBatchNorm(Rule):
 
     def candidates(self, node: ast.AST, view: FunctionView, file: FileView) -> Iterator[Candidate]:
         assert isinstance(node, ast.Call)
-        if len(node.args) != 1 or node.keywords or not _is(view.value(node.func), _NORM):
+        if len(node.args) != 1 or node.keywords:
             return
         source = resolve(node.args[0], view)
-        if not isinstance(source, ast.Call) or not _is(view.value(source.func), _CONV):
+        if not isinstance(source, ast.Call) or not _is(view.value(node.func), _NORM):
+            return
+        if not _is(view.value(source.func), _CONV):
             return
         if fused_elsewhere(view, node) or _FOLDS.search(file.text):
             return

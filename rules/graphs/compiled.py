@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from awp_lint.detector.semantics.definition import descendants
 from awp_lint.detector.semantics.values import Kind
 from awp_lint.detector.semantics.view import FileView, FunctionView
 from awp_lint.rules.common import argument
@@ -143,7 +144,7 @@ def compiled_callee(call: ast.Call, view: FunctionView, file: FileView) -> Compi
     found = []
     for one in compiled_in(file):
         if (
-            (isinstance(call.func, ast.Name) and one.node in ast.walk(view.node) and one.name == spelled)
+            (isinstance(call.func, ast.Name) and one.name == spelled and one.node in descendants(view.node))
             or (one.target is not None and dotted == one.target and not isinstance(one.node, ast.Call))
             or (one.name == spelled and _same_scope(one, view, spelled))
         ):
