@@ -352,7 +352,7 @@ class FunctionModel:
         qualified: Callable[[ast.expr], str | None] = self.names.qualified
         for parent, child in itertools.pairwise(reversed(path)):
             more = regions.block_region(child, parent, qualified) | self._left_before(child, parent)
-            if contradicted(child, parent, self._used_outright):
+            if isinstance(parent, (ast.If, ast.IfExp)) and contradicted(child, parent, self._used_outright):
                 more |= Region.FALLBACK
             if more is not Region.NONE:
                 found |= more

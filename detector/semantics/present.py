@@ -39,9 +39,9 @@ def used_outright(definition: Definition) -> dict[str, int]:
     return found
 
 
-def contradicted(child: ast.AST, parent: ast.AST, used: dict[str, int]) -> bool:
+def contradicted(child: ast.AST, parent: ast.If | ast.IfExp, used: dict[str, int]) -> bool:
     """Whether ``child`` stands where a parameter is missing that was used before."""
-    if not used or not isinstance(parent, (ast.If, ast.IfExp)) or child is parent.test:
+    if not used or child is parent.test:
         return False
     body = parent.body if isinstance(parent.body, list) else [parent.body]
     return any(
