@@ -77,9 +77,10 @@ class Calling(Binding):
         if kind is ast.Name:
             name: str = arg.id  # type: ignore[attr-defined]
             if name not in f.parameters:
-                if (needed := f.flags.get(name)) is not None:
-                    return conditions.given_by(needed)
-                return "const" if name in f.solid and name not in f.vague else ""
+                if name in f.solid and name not in f.vague:
+                    return "const"
+                needed = f.flags.get(name)
+                return "" if needed is None else conditions.given_by(needed)
             if name in f.stored:
                 return "const" if name in f.filled else ""
             return f"~{name}" if name in f.replaced else f"={name}"

@@ -164,6 +164,7 @@ def test_a_call_of_unknown_target_that_passes_the_parameter_leaves_all_open(reac
         ("mask = x.chunk(2)[0]", False),
         ("other = torch.ones(3)\n        mask = other", False),
         ("mask = f(x)", True),
+        ("if self.a:\n            mask = x.repeat(2)\n        else:\n            mask = torch.ones(3)", False),
         ("mask = x.get('mask')", True),
         ("mask = None\n        if x:\n            mask = torch.ones(3)", True),
         ("mask = torch.ones(3) if x else None", True),
