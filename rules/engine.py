@@ -175,11 +175,11 @@ def run_rules(
     Never raises for a rule's fault: a rule that fails on a definition becomes a problem.
     """
     holds = (vocabulary or Vocabulary(file.text)).holds
-    wanted = [rule for rule in rules if any(map(holds, rule.words))]
     silenced = Suppressions(file.text)
     problems = [Problem(file.path, message, line) for line, message in silenced.problems]
     source = Source(path=file.path, text=file.text)
     searched = Confidence.LOW if silenced else confidence  # else a comment on a hidden finding would seem unused
+    wanted = [rule for rule in rules if rule.confidence.order >= searched.order and any(map(holds, rule.words))]
     hits: list[_Hit] = []
     if wanted:
         low = searched is Confidence.LOW
