@@ -54,7 +54,6 @@ class CallGraph:
         self.real = [*range(len(index.functions)), *[-1] * (len(self.edges) - len(index.functions))]
         constructions = Constructions(index, self.edges, self._unresolved, self.is_module)
         self.switches = Switches(index, constructions.defaults)
-        constructions.configured = lambda gid, field: self.switches.defaults(index.function_file[gid], field)
         self.gates = Gates(
             index.functions, index.function_file, self.edges, self._unresolved, self.switches.off, self._is_model
         )

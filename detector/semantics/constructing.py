@@ -35,8 +35,6 @@ class Constructions:
         self._is_module = is_module
         self._callers: dict[int, list[tuple[int, Edge]]] | None = None
         self._known: dict[tuple[int, str], frozenset[str]] = {}
-        #: The defaults that a field has in the configurations of a function's file; set once they are known.
-        self.configured: Callable[[int, str], tuple[str, ...]] = lambda gid, field: ()
 
     def defaults(self, cls: int, attribute: str) -> frozenset[str]:
         """The texts of the constants that an attribute of a class's objects has; empty where anything else may be."""
@@ -94,8 +92,6 @@ class Constructions:
                 found |= above
             elif code in ("None", "True", "False"):
                 found.add(code)
-            elif code.startswith("$config.") and (texts := self.configured(node, code[8:])):
-                found.update(texts)
             else:
                 return None
         if found:

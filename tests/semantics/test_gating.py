@@ -237,8 +237,8 @@ PROMPTED = """
             return x
 
     class Encoder(torch.nn.Module):
-        def __init__(self, config, prompted=False):
-            self.prompted = prompted
+        def __init__(self, config):
+            self.prompted = config.prompted
             self.always = config.always
             self.layers = torch.nn.ModuleList(Layer() for _ in range(2))
 
@@ -250,7 +250,7 @@ PROMPTED = """
 
     class ToyModel(PreTrainedModel):
         def __init__(self, config: ToyConfig):
-            self.encoder = Encoder(config, config.prompted)
+            self.encoder = Encoder(config)
 
         def forward(self, x):
             return self.encoder(x)
