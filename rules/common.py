@@ -106,21 +106,23 @@ def beside_service(view: FunctionView, node: ast.AST, frequency: Frequency) -> b
 
 _HOST_FILES = re.compile(
     r"(^|/)((image|video)_processing|processing|feature_extraction|tokenization)_\w+\.py$"
-    r"|(^|/)multimodal/(processing/|inputs\.py$|hasher\.py$|parse\.py$)|(^|/)transformers_utils/processors/"
-    r"|(^|/)vllm/v1/core/|(^|/)data/(augment(ations?)?|base|build|loaders?|dataset|transforms?)\.py$"
+    r"|(^|/)multimodal/(process(ing|ors?)/|inputs\.py$|hasher\.py$|parse\.py$)|(^|/)transformers_utils/processors/"
+    r"|(^|/)vllm/v1/core/|(^|/)preprocessor\.py$"
+    r"|(^|/)data/(augment(ations?)?|base|build|loaders?|dataset|transforms?)\.py$"
 )
 _HOST_NAME = re.compile(r"(^|_)(cpu|np|numpy|host)_\w|_(cpu|np|numpy|host)$")
 _VENDORED = re.compile(r"(^|/)(third_party|_?vendor(ed)?|extern(al)?s?)/")
 _EXPORTING = re.compile(r"(^|/)(executorch|onnx\w*|export(er|ers|ing)?|openvino|tflite|coreml)(/|\.py$)")
 _RARE = re.compile(
     r"dummy|rebalanc|rearrang|warm_?up|_build_plan$|diagnos|visuali[sz]|finali[sz]e_weights|(^|_)capture(_|$)"
-    r"|(^|_)loss(es)?(_|$)|_nans?(_|$)|_first_(launch|run|call)$"
+    r"|(^|_)loss(es)?(_|$)|_nans?(_|$)|_first_(launch|run|call|sight)$|^_?compile_"
 )
 _TRAINING_CLASSES = re.compile(r"(Loss|Matcher|Criterion|Trainer)(\.|$)|Training")
 
 
 _HOST_CLASSES = re.compile(
-    r"(MultiModal|Image|Video|Audio|Feature)\w*(Processor|Extractor)(\.|$)|\w(ProcessingInfo|DataParser|DummyInputs\w*)\."
+    r"(Multi[Mm]odal|Image|Video|Audio|Feature)\w*(Processor|Extractor)(\.|$)"
+    r"|\w(ProcessingInfo|DataParser|DummyInputs\w*)\."
 )
 
 
@@ -149,8 +151,11 @@ def _named_for_host(path: str, qualname: str) -> bool:
 
 
 def _gives_bytes(node: ast.AST) -> bool:
-    """Whether a function is declared to give the bytes of something: its data has to be on the host for that."""
+    """Whether a function is declared to give the bytes of something or an array: its data has to be on the host for
+    that."""
     returns = getattr(node, "returns", None)
+    if isinstance(returns, ast.Attribute):
+        return returns.attr == "ndarray" and isinstance(returns.value, ast.Name) and returns.value.id in ("np", "numpy")
     return isinstance(returns, ast.Name) and returns.id in ("bytes", "bytearray", "memoryview")
 
 

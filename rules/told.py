@@ -14,12 +14,13 @@ from awp_lint.detector.semantics.view import FileView, FunctionView
 from awp_lint.rules.common import ancestors, callee, lines_of
 
 _FALLBACK = re.compile(r"\bfall(s|ing)?[ -]?backs?\b|\bunreache?d\b|\bunreachable\b|\bdefensive(ly)?\b", re.IGNORECASE)
+_DEBUG = re.compile(r"^\W*(for )?debug(ging)?\b", re.IGNORECASE)
 _EXPORT = re.compile(r"\bexport(s|ed|er|ing)?\b", re.IGNORECASE)
 #: That a wait was thought about and kept; whoever means to mend it says so, too.
 _WAIT = r"\b(re|de)?-?sync(hroni[sz]\w*|s)?\b|\bD(->|2|-to-)H\b"
 _ACCEPTED = (
     r"\b(acceptable|unavoidable|allowed|tolerable|affordable|negligible|harmless)\b|\b(is|are) (fine|ok(ay)?|cheap)\b"
-    r"|\boutside (of )?(the |any )?(captured?|graph|compiled)\b"
+    r"|\b(intentional|deliberate)(ly)?\b|\boutside (of )?(the |any )?(captured?|graph|compiled)\b"
 )
 _WAIT_KEPT = re.compile(rf"({_WAIT})[^.]{{0,30}}({_ACCEPTED})|({_ACCEPTED})[^.]{{0,30}}({_WAIT})", re.IGNORECASE)
 _READ_KEPT = re.compile(rf"\.(item|tolist|cpu)\(\).*({_ACCEPTED})", re.IGNORECASE | re.DOTALL)
@@ -69,6 +70,20 @@ def _left_where_given(statement: ast.stmt) -> str | None:
     if not (isinstance(test, ast.Compare) and isinstance(test.left, ast.Name) and isinstance(test.ops[0], ast.IsNot)):
         return None
     return test.left.id
+
+
+def called_debugging(view: FunctionView, file: FileView) -> bool:
+    """Whether a function or its class is said to be there for debugging: by the first words of its docstring or of the
+    comment above it."""
+    for holder in _holders(view, file):
+        if not isinstance(holder, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            continue
+        text = ast.get_docstring(holder, clean=False) or ""
+        if _DEBUG.match(text) or _DEBUG.match(
+            _comment_above(holder.decorator_list[0] if holder.decorator_list else holder, file)
+        ):
+            return True
+    return False
 
 
 def called_export(node: ast.AST, view: FunctionView, file: FileView) -> bool:

@@ -16,8 +16,15 @@ from awp_lint.detector.semantics.regions import is_template
 from awp_lint.detector.semantics.view import FileView, Frequency, FunctionView, Level
 from awp_lint.rules.base import Candidate
 from awp_lint.rules.batching.calls import over_batches
-from awp_lint.rules.common import beside_service, callee, whole_program
-from awp_lint.rules.told import called_export, called_fallback, called_host, wait_allowed, wait_weighed
+from awp_lint.rules.common import ancestors, beside_service, callee, whole_program
+from awp_lint.rules.told import (
+    called_debugging,
+    called_export,
+    called_fallback,
+    called_host,
+    wait_allowed,
+    wait_weighed,
+)
 
 #: Caches are flushed in training, too.
 _FLUSHES = "AWP605"
@@ -49,8 +56,12 @@ _ASIDE = re.compile(
     r"(^|/)(eplb|visuali[sz]\w*|plotting|interpretab\w*|diagnos\w*|kv_transfer|kv_connector\w*)(/|\.py$)"
     r"|(^|[/_])(visuali[sz](er|ation)s?|plots?|interpretability)\.py$"
 )
-#: Sizes and masks of multi-modal inputs that vLLM's field configurations keep on the host, in all models.
-_KEPT_ON_HOST = re.compile(r"(\w+_)?(grid_thws?|grid_hws?|is_embed|spatial_crop|num_pooled_patches)")
+#: Sizes and masks of multi-modal inputs that serving engines keep on the host, in all models.
+_KEPT_ON_HOST = re.compile(r"(\w+_)?(grid_thws?|grid_hws?|is_embed|spatial_crop|num_pooled_patches|tgt_sizes)")
+#: A file of such an engine, or of a model written for one.
+_ENGINE = re.compile(r"^\s*(from|import) (vllm|sglang|lmdeploy|aphrodite)\b", re.MULTILINE)
+#: Files and classes whose purpose is that weights leave the device: what moves and what is flushed is asked for.
+_OFFLOADS = re.compile(r"offload|residency|onload")
 #: A model's own: ``image_sizes=MultiModalFieldConfig.batched("image", keep_on_cpu=True)``.
 _KEPT_FIELD = re.compile(r"\b(\w+)[\"']?\s*[=:]\s*MultiModalFieldConfig\.\w+\((?:[^()]|\([^()]*\))*\bkeep_on_cpu=True")
 #: Methods that give a copy of an object on the host, asynchronously as a rule: its others work on that copy.
@@ -104,7 +115,9 @@ def _negligible(rule: str, candidate: Candidate, view: FunctionView, file: FileV
         return True
     if rule[3] in "16" and wait_weighed(candidate.node, view, file):
         return True
-    if called_export(candidate.node, view, file):
+    if called_export(candidate.node, view, file) or called_debugging(view, file):
+        return True
+    if rule in ("AWP605", "AWP606") and _offloads(candidate.node, view):
         return True
     if called_fallback(candidate.node, view, file) or _in_a_spare(candidate.frequency, view):
         return True
@@ -116,7 +129,26 @@ def _negligible(rule: str, candidate: Candidate, view: FunctionView, file: FileV
         _ASIDE.search(view.path) is not None
         or called_host(behind(candidate.node, view), view, file)
         or _has_host_twin(candidate.node, view, file)
-        or ("vllm/" in view.path and _kept_on_host(candidate.node, view, file))
+        or (_of_engine(view, file) and _kept_on_host(candidate.node, view, file))
+    )
+
+
+def _of_engine(view: FunctionView, file: FileView) -> bool:
+    """Whether a file belongs to a serving engine, whose processors make the sizes of inputs and keep them there."""
+    if "vllm/" in view.path:
+        return True
+    known: bool | None = file.memo.get(_of_engine)
+    if known is None:
+        known = file.memo[_of_engine] = _ENGINE.search(file.text) is not None
+    return known
+
+
+def _offloads(node: ast.AST, view: FunctionView) -> bool:
+    """Whether a node stands in code that moves weights between host and device by plan."""
+    if _OFFLOADS.search(view.path) or _OFFLOADS.search(view.qualname.lower()):
+        return True
+    return any(
+        isinstance(parent, ast.If) and _OFFLOADS.search(ast.unparse(parent.test)) for parent in ancestors(view, node)
     )
 
 

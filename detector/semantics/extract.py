@@ -35,7 +35,7 @@ from awp_lint.detector.semantics.positions import last_alone
 from awp_lint.detector.semantics.switches import default_of
 from awp_lint.detector.semantics.view import LoopKind, Region
 
-_SKIPPED = Region.TRAINING | Region.TEST | Region.ERROR | Region.EXPORT | Region.FALLBACK
+_SKIPPED = Region.TRAINING | Region.TEST | Region.ERROR | Region.EXPORT | Region.FALLBACK | Region.DEBUG
 _UNIT_KINDS = (LoopKind.STEPS, LoopKind.TOKENS, LoopKind.REQUESTS)
 _COMMENT = re.compile(r"#\s*awp:\s*(hot|setup|set-up)\b")
 

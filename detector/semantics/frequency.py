@@ -16,6 +16,7 @@ from awp_lint.detector.finding import Frame
 from awp_lint.detector.semantics import entries, paths
 from awp_lint.detector.semantics.callgraph import CallGraph
 from awp_lint.detector.semantics.edges import Edge
+from awp_lint.detector.semantics.elsewhere import is_plain_form, runs_elsewhere
 from awp_lint.detector.semantics.entries import Entry
 from awp_lint.detector.semantics.facts import (
     GUARD_FIRST,
@@ -85,7 +86,10 @@ class Frequencies:
 
     def _does_not_heat(self, gid: int) -> bool:
         function = self.index.functions[gid]
-        if self._templates[self.index.function_file[gid]]:
+        path = self.index.files[self.index.function_file[gid]].path
+        if self._templates[self.index.function_file[gid]] or runs_elsewhere(path, function.qualname):
+            return True
+        if function.qualname.endswith(".forward_native") and is_plain_form(function.qualname, self._class_names(gid)):
             return True
         found = Region(function.regions)
         found |= beside_training(self._regions[self.index.function_file[gid]], found)

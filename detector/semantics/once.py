@@ -134,8 +134,10 @@ def leaves_when_made(node: ast.stmt, later: list[ast.stmt]) -> bool:
         if isinstance(test.ops[0], ast.Is) and isinstance(test.left, ast.Name):
             return _is_none(right) and _unset(test.left.id, later)
         if isinstance(test.ops[0], ast.In):
-            return isinstance(right, ast.Attribute) and any(_puts_into(part, right.attr) for part in _parts(later))
+            return _lasts(right) and any(_puts_into(part, ast.dump(right)) for part in _parts(later))
         if isinstance(test.ops[0], ast.IsNot):
+            if (kept_in := _kept_in(test.left)) is not None:
+                return any(_puts_into(part, ast.dump(kept_in)) for part in _parts(later))
             test = test.left
     kept = (part for part in _parts(later) if isinstance(part, ast.Assign))
     if isinstance(test, ast.Name):  # read from an attribute above, put there below
@@ -168,13 +170,29 @@ def _parts(statements: list[ast.stmt]) -> Iterable[ast.AST]:
     return (part for statement in statements for part in descendants(statement))
 
 
-def _puts_into(part: ast.AST, name: str) -> bool:
-    """``self.name.add(key)``, ``self.name[key] = …``."""
+def _lasts(container: ast.expr) -> bool:
+    """Whether a container outlives the call: an attribute, or a name as those of a module's caches are."""
+    if isinstance(container, ast.Name):
+        return container.id.startswith("_") or "cache" in container.id.lower()
+    return isinstance(container, ast.Attribute)
+
+
+def _kept_in(found: ast.expr) -> ast.expr | None:
+    """The container of ``(table := _TABLES.get(key)) is not None``, which was looked up there."""
+    if not (isinstance(found, ast.NamedExpr) and isinstance(found.value, ast.Call)):
+        return None
+    func = found.value.func
+    if isinstance(func, ast.Attribute) and func.attr == "get" and _lasts(func.value):
+        return func.value
+    return None
+
+
+def _puts_into(part: ast.AST, container: str) -> bool:
+    """``self.name.add(key)``, ``self.name[key] = …``; ``container`` is the dump of ``self.name``."""
     if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and part.func.attr in ("add", "append"):
-        return isinstance(part.func.value, ast.Attribute) and part.func.value.attr == name
+        return ast.dump(part.func.value) == container
     return isinstance(part, ast.Assign) and any(
-        isinstance(target, ast.Subscript) and isinstance(target.value, ast.Attribute) and target.value.attr == name
-        for target in part.targets
+        isinstance(target, ast.Subscript) and ast.dump(target.value) == container for target in part.targets
     )
 
 

@@ -218,6 +218,10 @@ _SELDOM = re.compile(r"synced_gpus|_?is_packed_sequence|output_router_logits|use
 _OTHER_KERNELS = re.compile(r"(FLASH|SAGE|XFORMERS|AITER)\w*_BACKENDS?")
 #: What installations of torch bring along: what runs without it is the way out.
 _BROUGHT = re.compile(r"(_?(has|have|is)_)?(torchvision|triton)(_is)?(_available|_installed)?|_?use_torchvision")
+#: What holds while a graph is captured, which is once for all its replays.
+_CAPTURES = re.compile(r"(\w+_)?(in_capture|capturing)")
+#: A copy on the host that callers hand in: what is done without it is the way out.
+_HOST_COPY = re.compile(r"\w+_(cpu|host)(_list|_int)?")
 #: What is missing in a run that only measures memory, and where no graphs are captured.
 _PREPARED = re.compile(r"((\w+_)?attn_|attention_|forward_)?metadata|(\w+_)?buffers")
 #: Questions for the kind of machine that answer no on the usual one.
@@ -239,7 +243,7 @@ def test_region(test: ast.expr, taken: bool) -> Region:
         return found
     if isinstance(test, ast.Compare):
         return _compare_region(test, taken)
-    name = last_name(test)
+    name = _asked(test)
     if name is None:
         return Region.NONE
     lowered = name.lower()
@@ -253,9 +257,20 @@ def test_region(test: ast.expr, taken: bool) -> Region:
         return Region.COMPILED if taken else Region.NONE
     if _SELDOM.fullmatch(lowered) or _OTHER_MACHINE.fullmatch(lowered) or _asks_in_vain(test):
         return Region.FALLBACK if taken else Region.NONE
+    if _CAPTURES.fullmatch(lowered):
+        return Region.FALLBACK if taken else Region.NONE
+    if lowered == "is_cuda" and isinstance(test, ast.Attribute) and not taken:  # of a tensor
+        return Region.FALLBACK
     if (_KERNEL.fullmatch(lowered) or _BROUGHT.fullmatch(lowered) or lowered == "use_cache") and not taken:
         return Region.FALLBACK  # generation keeps a cache
     return Region.NONE
+
+
+def _asked(test: ast.expr) -> str | None:
+    """The name of what a test asks: that of a setting for ``envs.TRACE_LOGITS.get()``, which other calls ask for it."""
+    if isinstance(test, ast.Call) and isinstance(test.func, ast.Attribute) and not (test.args or test.keywords):
+        return last_name(test.func.value if test.func.attr == "get" else test)
+    return last_name(test)
 
 
 #: Questions for libraries that are new enough.
@@ -333,7 +348,8 @@ def _compare_region(test: ast.Compare, taken: bool) -> Region:
     if is_none and (lowered in ("labels", "label", "targets", "loss", "loss_fn") or _LABELS.fullmatch(lowered)):
         wants = isinstance(test.ops[0], (ast.IsNot, ast.NotEq))
         return Region.TRAINING if wants == taken else Region.NONE
-    if is_none and _PREPARED.fullmatch(lowered) and isinstance(test.ops[0], (ast.Is, ast.IsNot)):
+    prepared = _PREPARED.fullmatch(lowered) or _HOST_COPY.fullmatch(lowered)
+    if is_none and prepared and isinstance(test.ops[0], (ast.Is, ast.IsNot)):
         return Region.FALLBACK if isinstance(test.ops[0], ast.Is) == taken else Region.NONE
     if lowered in ("order", "this_order") and isinstance(right, ast.Constant) and right.value == 2:
         # multistep solvers are of the second order by default; those of the first have branches of their own

@@ -57,6 +57,23 @@ def test_the_fallback_of_something_else() -> None:
     assert levels(layer(summary='"""Attention.\n\n        There is a fallback elsewhere."""')) == {"medium"}
 
 
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ('"""Attention."""', {"medium"}),
+        ('"""Debug tally over the layers of one pass."""', {"low"}),
+        ('"""Attention that is easy to debug."""', {"medium"}),
+    ],
+)
+def test_what_is_there_for_debugging(words: str, expected: set[str]) -> None:
+    assert levels(layer(summary=words)) == expected
+
+
+def test_a_comment_above_says_what_it_is_there_for() -> None:
+    plain = layer().replace("def forward", "# Debug aid (ENGINE_CHECK): must equal the whole.\n        def forward")
+    assert levels(plain) == {"low"}
+
+
 TOLD = """
     import torch
 
@@ -120,6 +137,7 @@ WEIGHED = """
         ("The lengths.", "medium", "medium"),
         ("Prefill is eager: that makes the D->H sync acceptable.", "low", "low"),
         ("A sync is unavoidable here.", "low", "low"),
+        ("This diagnostic intentionally syncs to reject bad rows.", "low", "low"),
         ("The .item() below runs in the builder, outside the captured region.", "low", "medium"),
         ("TODO: the sync is not acceptable in serving.", "medium", "medium"),
         ("Kept in sync with the builder.", "medium", "medium"),

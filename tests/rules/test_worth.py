@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import textwrap
 
+import pytest
+
 from awp_lint.detector.finding import Frame
 from awp_lint.detector.semantics.model import view_of_source
 from awp_lint.rules.common import prepares_on_host, through_host
@@ -88,6 +90,58 @@ def test_inputs_that_a_server_keeps_on_the_host() -> None:
     ):
         levels = {level for rule, level in found(code.format(kept=kept), path) if rule in ("AWP101", "AWP104")}
         assert levels == expected, (path, kept)
+
+
+@pytest.mark.parametrize(("imported", "expected"), [("transformers", "medium"), ("sglang.layers", "low")])
+def test_sizes_of_images_that_a_serving_engine_makes_on_the_host(imported: str, expected: str) -> None:
+    code = f"""
+        import torch
+        from {imported} import Block
+
+        class VisionModel(torch.nn.Module):
+            def forward(self, hidden_states: torch.Tensor, grid_thw: torch.Tensor) -> torch.Tensor:
+                for layer in self.layers:
+                    for t, h, w in grid_thw:
+                        hidden_states = hidden_states + torch.arange(h, device=hidden_states.device).sum()
+                return hidden_states
+    """
+    assert {level for rule, level in found(code, "models/vision.py") if rule == "AWP104"} == {expected}
+
+
+def test_weights_that_are_moved_away_by_plan() -> None:
+    code = """
+        import torch
+
+        class Attention(torch.nn.Module):
+            def forward(self, hidden_states: torch.Tensor) -> torch.Tensor:
+                hidden_states = self.work(hidden_states)
+                if self.{switch}:
+                    torch.cuda.empty_cache()
+                return hidden_states
+    """
+    assert levels(code.format(switch="cleans"), "AWP605") == {"medium"}
+    assert levels(code.format(switch="layerwise_offload"), "AWP605") <= {"low"}
+
+
+def test_a_processor_of_a_serving_engine() -> None:
+    code = LAYER.format(body="print(hidden_states.max().item())")
+    assert {level for rule, level in found(code, "multimodal/layers/qwen.py") if rule == "AWP101"} == {"medium"}
+    assert {level for rule, level in found(code, "multimodal/processors/qwen.py") if rule == "AWP101"} <= {"low"}
+    assert through_host(Frame("p.py", 1, "BailingMultimodalProcessor.process"))
+    assert not through_host(Frame("p.py", 1, "PerceiverImagePreprocessor.forward"))
+
+
+def test_values_of_a_dictionary_of_several_types() -> None:
+    code = """
+        import torch
+
+        class Attention(torch.nn.Module):
+            def forward(self, hidden_states: torch.Tensor, layout: dict[str, {kinds}]) -> torch.Tensor:
+                return hidden_states[: int(layout["stop"])]
+    """
+    assert levels(code.format(kinds="torch.Tensor"), "AWP101") == {"medium"}
+    assert not levels(code.format(kinds="torch.Tensor | int"), "AWP101") - {"low"}
+    assert not levels(code.format(kinds="Union[torch.Tensor, int]"), "AWP101") - {"low"}
 
 
 def test_a_copy_that_nobody_waits_for() -> None:
@@ -311,6 +365,8 @@ def test_bytes_are_made_on_the_host() -> None:
     """
     assert levels(code.format(given="torch.Tensor"), "AWP101") == {"medium"}
     assert levels(code.format(given="memoryview"), "AWP101") <= {"low"}
+    assert levels(code.format(given="np.ndarray"), "AWP101") <= {"low"}
+    assert levels(code.format(given="list[np.ndarray]"), "AWP101") == {"medium"}
 
 
 def test_a_class_that_nobody_names() -> None:

@@ -349,6 +349,40 @@ def test_lazily_made_state_and_cached_functions(link: Any) -> None:
     assert frequency(project, "h.use") == "request proven"
 
 
+def test_what_is_looked_up_in_a_container_of_the_module(link: Any) -> None:
+    source = """
+        _TABLES = {}
+        @app.get("/")
+        def handler(self, size):
+            return table(size), codes(size), local(size)
+        def table(size):
+            key = (size, "table")
+            if key in _TABLES:
+                return _TABLES[key]
+            made = make(size)
+            _TABLES[key] = made
+            return made
+        def codes(size):
+            if (found := _TABLES.get(size)) is not None:
+                return found
+            _TABLES[size] = made = make_codes(size)
+            return made
+        def local(size):
+            seen = {}
+            if size in seen:
+                return seen[size]
+            seen[size] = work(size)
+            return seen[size]
+        def make(size): ...
+        def make_codes(size): ...
+        def work(size): ...
+        """
+    project = link({"h.py": source})
+    assert frequency(project, "h.make").startswith("setup")
+    assert frequency(project, "h.make_codes").startswith("setup")
+    assert frequency(project, "h.work") == "request proven"
+
+
 def test_state_that_is_made_on_the_first_call_or_anew_for_another_size(link: Any) -> None:
     source = """
         _TABLES = {}

@@ -150,7 +150,7 @@ def _generic(m: Machine, node: ast.Subscript, depth: int) -> Value:
     if short in _SEQUENCES:
         return _sequence(m, short, arguments, depth)
     if short in _MAPPINGS:
-        element = annotated(m, arguments[1], depth + 1) if len(arguments) == 2 else None
+        element = annotated(m, arguments[1], depth + 1) if len(arguments) == 2 and not _mixed(arguments[1]) else None
         return make(Kind.MAPPING, element=_known(element), certainty=_P)
     if short in _ITERATORS:
         return make(Kind.ITERATOR, element=_known(annotated(m, arguments[0], depth + 1)), certainty=_P)
@@ -172,6 +172,19 @@ def _generic(m: Machine, node: ast.Subscript, depth: int) -> Value:
     if short in ("ndarray", "NDArray"):
         return make(Kind.NDARRAY, certainty=_P)
     return UNKNOWN
+
+
+#: What is no tensor, beside tensors in the same dictionary.
+_PLAIN = frozenset(("int", "float", "bool", "str", "object", "Any"))
+
+
+def _mixed(node: ast.expr) -> bool:
+    """``torch.Tensor | int``: which values of a dictionary are tensors depends on the key."""
+    if isinstance(node, ast.Subscript) and getattr(node.value, "id", getattr(node.value, "attr", "")) == "Union":
+        return any(isinstance(part, ast.Name) and part.id in _PLAIN for part in ast.walk(node.slice))
+    if not (isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr)):
+        return False
+    return any((isinstance(side, ast.Name) and side.id in _PLAIN) or _mixed(side) for side in (node.left, node.right))
 
 
 def _known(value: Value | None) -> Value | None:
