@@ -115,7 +115,7 @@ _VENDORED = re.compile(r"(^|/)(third_party|_?vendor(ed)?|extern(al)?s?)/")
 _EXPORTING = re.compile(r"(^|/)(executorch|onnx\w*|export(er|ers|ing)?|openvino|tflite|coreml)(/|\.py$)")
 _RARE = re.compile(
     r"dummy|rebalanc|rearrang|warm_?up|_build_plan$|diagnos|visuali[sz]|finali[sz]e_weights|(^|_)capture(_|$)"
-    r"|(^|_)loss(es)?(_|$)|_nans?(_|$)|_first_(launch|run|call|sight)$|^_?compile_"
+    r"|(^|_)loss(es)?(_|$)|_nans?(_|$)|_first_(launch|run|call|sight)$|^_?compile_|(^|_)teardown(_|$)"
 )
 _TRAINING_CLASSES = re.compile(r"(Loss|Matcher|Criterion|Trainer)(\.|$)|Training")
 

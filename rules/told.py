@@ -126,7 +126,7 @@ def _in_fallback_branch(node: ast.AST, view: FunctionView, file: FileView) -> bo
         if isinstance(parent, ast.If) and child is not parent.test:
             taken = child in parent.body
             first = (parent.body if taken else parent.orelse)[0]
-            if _FALLBACK.search(_comment_above(first, file)):
+            if _FALLBACK.search(_comment_above(first, file)) or _logs_so(first):
                 return True
             above = _comment_above(parent, file)
             # above the whole statement it speaks of the other branch, unless it begins with the word
@@ -134,6 +134,19 @@ def _in_fallback_branch(node: ast.AST, view: FunctionView, file: FileView) -> bo
                 return True
         child = parent
     return False
+
+
+def _logs_so(first: ast.stmt) -> bool:
+    """``logger.warning_once("No fast kernel. Falling back to a slow one.")``"""
+    if not (isinstance(first, ast.Expr) and isinstance(first.value, ast.Call) and first.value.args):
+        return False
+    text = first.value.args[0]
+    return (
+        "warn" in callee(first.value)
+        and isinstance(text, ast.Constant)
+        and isinstance(text.value, str)
+        and _FALLBACK.search(text.value) is not None
+    )
 
 
 def _is_elif(first: ast.AST, parent: ast.If) -> bool:

@@ -57,9 +57,15 @@ _ASIDE = re.compile(
     r"|(^|[/_])(visuali[sz](er|ation)s?|plots?|interpretability)\.py$"
 )
 #: Sizes and masks of multi-modal inputs that serving engines keep on the host, in all models.
-_KEPT_ON_HOST = re.compile(r"(\w+_)?(grid_thws?|grid_hws?|is_embed|spatial_crop|num_pooled_patches|tgt_sizes)")
+_KEPT_ON_HOST = re.compile(r"(\w+_)?(grid_thws?|grid_hws?|is_embed|spatial_crop|num_pooled_patches|(tgt|target)_sizes)")
 #: A file of such an engine, or of a model written for one.
 _ENGINE = re.compile(r"^\s*(from|import) (vllm|sglang|lmdeploy|aphrodite)\b", re.MULTILINE)
+#: What a request brings along itself: it has to be copied to the device once.
+_OWN_INPUT = re.compile(r"(\w+_)?pixel_values(_\w+)?|(concat_|raw_|input_)?(images|audios|videos|waveforms)")
+#: Samples of reinforcement learning, drawn with their probabilities.
+_ROLLOUT = re.compile(r"(^|_)rollout(_|$)")
+#: The form in plain PyTorch of what has a kernel beside it: ``positions_torch`` and ``positions_triton``.
+_PLAIN = re.compile(r"(\w+)_(torch|pytorch|native)$")
 #: Files and classes whose purpose is that weights leave the device: what moves and what is flushed is asked for.
 _OFFLOADS = re.compile(r"offload|residency|onload")
 #: A model's own: ``image_sizes=MultiModalFieldConfig.batched("image", keep_on_cpu=True)``.
@@ -119,6 +125,12 @@ def _negligible(rule: str, candidate: Candidate, view: FunctionView, file: FileV
         return True
     if rule in ("AWP605", "AWP606") and _offloads(candidate.node, view):
         return True
+    if rule == "AWP601" and any(map(_OWN_INPUT.fullmatch, behind(candidate.node, view))):
+        return True
+    if _ROLLOUT.search(view.qualname) and "log_prob" in file.text:
+        return True
+    if _beside_kernel(view, file):
+        return True
     if called_fallback(candidate.node, view, file) or _in_a_spare(candidate.frequency, view):
         return True
     if _left_over(candidate.frequency, view, file):
@@ -141,6 +153,17 @@ def _of_engine(view: FunctionView, file: FileView) -> bool:
     if known is None:
         known = file.memo[_of_engine] = _ENGINE.search(file.text) is not None
     return known
+
+
+def _beside_kernel(view: FunctionView, file: FileView) -> bool:
+    """Whether a function is named as the plain form of another of its file that launches a kernel."""
+    found = _PLAIN.fullmatch(view.qualname)
+    if found is None:
+        return False
+    names: frozenset[str] | None = file.memo.get(_beside_kernel)
+    if names is None:
+        names = file.memo[_beside_kernel] = frozenset(v.qualname for v in file.functions())
+    return any(f"{found.group(1)}_{kind}" in names for kind in ("triton", "cuda", "kernel", "fused"))
 
 
 def _offloads(node: ast.AST, view: FunctionView) -> bool:

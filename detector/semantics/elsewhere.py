@@ -25,8 +25,8 @@ _TOOLS = re.compile(
     r"(^|/)(debug(ging|ger)?(_utils|_tools)?|comparators?|dumper)/|(^|/)(debug(ger)?(_\w+)?|dump(er)?_\w+|\w+_logging)\.py$"
 )
 _TOOL_NAME = re.compile(r"(^|[._])debug_\w+|Debug(ger|Helper|Hook)s?(?=[A-Z_.]|$)")
-#: Scripts that make a model ready before it is served.
-_SCRIPTS = re.compile(r"(^|/)(quantize|calibrate)_\w+\.py$")
+#: What makes a model ready before it is served.
+_SCRIPTS = re.compile(r"(^|/)(quantize|calibrate)_\w+\.py$|(^|/)(model_|component_|weight_)loaders?/")
 #: Plain forms of operators, which run where there is no kernel.
 _PLAIN_PATH = re.compile(r"(^|/)torch_(native|ref|reference)(_\w+)?(\.py$|/)|(^|/)torch_ops/|(^|/)backends?/default/")
 _PLAIN_NAME = re.compile(r"TorchNative|(^|\.)(_?naive_\w+|\w+_naive|\w+_reference)$")

@@ -365,9 +365,9 @@ class FunctionModel:
 
     @staticmethod
     def _left_before(child: ast.AST, parent: ast.AST) -> Region:
-        """The region of what an earlier statement of a function's body leaves to the rest."""
+        """The region of what an earlier statement of a function's body or of a branch leaves to the rest."""
         found = Region.NONE
-        if isinstance(parent, (ast.FunctionDef, ast.AsyncFunctionDef)) and child in parent.body:
+        if isinstance(parent, (ast.FunctionDef, ast.AsyncFunctionDef, ast.If)) and child in parent.body:
             for earlier in parent.body[: parent.body.index(child)]:
                 found |= regions.leaves_to_rest(earlier)
         return found

@@ -43,9 +43,15 @@ def lazily_made(node: ast.If) -> bool:
                 return True
             if isinstance(target, ast.Name) and target.id in names and target.id.startswith("_"):
                 return True
-            if isinstance(target, ast.Subscript) and _KEEPS.search(last_name(target.value) or ""):
+            if isinstance(target, ast.Subscript) and _keeps(target.value):
                 return True  # what a look-up did not find is put there
     return _does_set_up(node, names)
+
+
+def _keeps(container: ast.expr) -> bool:
+    """Whether a container is named as those that keep what was made, or as a module's own are."""
+    name = last_name(container) or ""
+    return _KEEPS.search(name) is not None or (name.isupper() and isinstance(container, ast.Name))
 
 
 def _does_set_up(node: ast.If, names: set[str]) -> bool:
@@ -126,6 +132,8 @@ def made_and_left(statement: ast.stmt, body: list[ast.stmt]) -> bool:
 
 def leaves_when_made(node: ast.stmt, later: list[ast.stmt]) -> bool:
     """``if self.x is not None: return`` and ``if key in self._seen: return`` where what follows makes it so."""
+    if isinstance(node, ast.If) and not node.orelse and isinstance(node.body[-1], ast.If):
+        return _same_as_last(node, later)
     if not (isinstance(node, ast.If) and isinstance(node.body[-1], ast.Return) and not node.orelse):
         return False
     test = node.test
@@ -148,6 +156,21 @@ def leaves_when_made(node: ast.stmt, later: list[ast.stmt]) -> bool:
         )
     return isinstance(test, ast.Attribute) and any(
         isinstance(target, ast.Attribute) and target.attr == test.attr for part in kept for target in part.targets
+    )
+
+
+def _same_as_last(node: ast.If, later: list[ast.stmt]) -> bool:
+    """``if _LAST is not None: … if key is the same: return …`` where ``_LAST`` is set later: once for all layers."""
+    test, inner = node.test, node.body[-1]
+    if not (isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.IsNot) and isinstance(test.left, ast.Name)):
+        return False
+    if not (isinstance(inner, ast.If) and isinstance(inner.body[-1], ast.Return) and test.left.id.startswith("_")):
+        return False
+    return any(
+        isinstance(target, ast.Name) and target.id == test.left.id
+        for part in _parts(later)
+        if isinstance(part, ast.Assign)
+        for target in part.targets
     )
 
 
@@ -289,12 +312,44 @@ def left_in_later_steps(node: ast.stmt) -> bool:
 
 def made_once(ancestors: Iterable[tuple[ast.AST, ast.AST]]) -> bool:
     """Whether a node stands in a branch that makes lasting state. ``ancestors`` are pairs (child, parent) outwards."""
+    inner: ast.AST | None = None
     for child, parent in ancestors:
-        if isinstance(parent, ast.If) and child in parent.body and lazily_made(parent):
+        if inner is child and isinstance(child, ast.If) and _put_back(child, parent):
             return True
+        if isinstance(parent, ast.If) and child in parent.body:
+            if lazily_made(parent):
+                return True
+            inner = parent
         if isinstance(parent, (ast.FunctionDef, ast.AsyncFunctionDef)) and isinstance(child, ast.stmt):
             return child in parent.body and made_and_left(child, parent.body)
     return False
+
+
+def _put_back(node: ast.If, parent: ast.AST) -> bool:
+    """``length = source._length`` and then ``if length is None: … source._length = length``."""
+    names = _missing(node.test)
+    made = {
+        target.attr
+        for part in node.body
+        if isinstance(part, ast.Assign) and isinstance(part.value, ast.Name) and part.value.id in names
+        for target in part.targets
+        if isinstance(target, ast.Attribute)
+    }
+    if not made:
+        return False
+    blocks = (getattr(parent, field, None) for field in ("body", "orelse", "finalbody"))
+    block: list[ast.stmt] = next((b for b in blocks if isinstance(b, list) and node in b), [])
+    return any(_looked_up_in(earlier.value) in made for earlier in block if isinstance(earlier, ast.Assign))
+
+
+def _looked_up_in(value: ast.expr) -> str | None:
+    """``_length`` of ``source._length`` and of ``getattr(source, "_length", None)``."""
+    if isinstance(value, ast.Attribute):
+        return value.attr
+    if isinstance(value, ast.Call) and last_name(value) == "getattr" and len(value.args) > 1:
+        name = value.args[1]
+        return name.value if isinstance(name, ast.Constant) and isinstance(name.value, str) else None
+    return None
 
 
 def _missing(test: ast.expr) -> set[str]:

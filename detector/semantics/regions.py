@@ -32,6 +32,11 @@ _OPENERS: dict[str, Region] = {
     "torch.cuda.graph": Region.CAPTURED,
     "torch.cuda.make_graphed_callables": Region.CAPTURED,
     "vllm.compilation.decorators.support_torch_compile": Region.COMPILED,
+    # what is traced into a kernel runs on the device itself
+    "triton.jit": Region.EXPORT,
+    "helion.kernel": Region.EXPORT,
+    "cutlass.cute.jit": Region.EXPORT,
+    "cutlass.cute.kernel": Region.EXPORT,
 }
 
 #: The decorator above, which is called as a function, too: ``use_experts_implementation(experts_class=Experts, …)``.
@@ -217,7 +222,10 @@ _SELDOM = re.compile(r"synced_gpus|_?is_packed_sequence|output_router_logits|use
 #: Groups of kernels that are used where somebody chose one of them.
 _OTHER_KERNELS = re.compile(r"(FLASH|SAGE|XFORMERS|AITER)\w*_BACKENDS?")
 #: What installations of torch bring along: what runs without it is the way out.
-_BROUGHT = re.compile(r"(_?(has|have|is)_)?(torchvision|triton)(_is)?(_available|_installed)?|_?use_torchvision")
+_BROUGHT = re.compile(
+    r"(_?(has|have|is)_)?(torchvision|triton)(_is)?(_available|_installed)?|_?use_torchvision"
+    r"|_?(is_)?pin(ned)?_memory_available"
+)
 #: What holds while a graph is captured, which is once for all its replays.
 _CAPTURES = re.compile(r"(\w+_)?(in_capture|capturing)")
 #: A copy on the host that callers hand in: what is done without it is the way out.

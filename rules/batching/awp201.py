@@ -11,6 +11,7 @@ from awp_lint.detector.semantics.view import FileView, FunctionView, Region
 from awp_lint.rules.base import Candidate, Rule
 from awp_lint.rules.batching.calls import (
     MODELS_ALONE,
+    along_another_axis,
     carries_state,
     depends_on,
     fed,
@@ -116,7 +117,7 @@ class CallPerSample(Rule):
             names = target_names(loop.target)
             if not depends_on(node, names, loop) or carries_state(node, loop):
                 continue
-            if in_pieces(view, loop) or one_of_many(node, loop):
+            if in_pieces(view, loop) or one_of_many(node, loop) or along_another_axis(node, loop):
                 return
             frequency = served_frequency(view, node)
             if frequency is None:

@@ -217,6 +217,28 @@ def in_pieces(view: FunctionView, loop: ast.For | ast.AsyncFor | ast.comprehensi
     return any(_PIECES.search(word.lower()) or _STEPS.search(word.lower()) for word in words)
 
 
+def along_another_axis(call: ast.Call, loop: ast.For | ast.AsyncFor | ast.comprehension) -> bool:
+    """Whether each pass takes a stretch of all samples, along an axis that is not the batch's: ``x[:, :, i : i + 1]``,
+    ``for part in x.split(8, dim=2)``. Stretches belong to one another, as those of a causal cache do."""
+    names = target_names(loop.target)
+    made = loop.iter
+    if isinstance(made, ast.Call) and callee(made) in ("split", "chunk", "tensor_split", "unbind"):
+        for keyword in made.keywords:
+            if (
+                keyword.arg == "dim"
+                and isinstance(keyword.value, ast.Constant)
+                and keyword.value.value not in (0, None)
+            ):
+                return True
+    for part in (inner for given in call.args for inner in ast.walk(given)):
+        if isinstance(part, ast.Subscript) and isinstance(part.slice, ast.Tuple) and len(part.slice.elts) > 1:
+            first, *others = part.slice.elts
+            whole = isinstance(first, ast.Slice) and first.lower is first.upper is first.step is None
+            if whole and any(isinstance(o, ast.Slice) and names & names_in(o) for o in others):
+                return True
+    return False
+
+
 def one_of_many(call: ast.Call, loop: ast.For | ast.AsyncFor | ast.comprehension) -> bool:
     """Whether each pass calls another module: ``self.heads[level](x)``, ``encoder.get(i)(x)``."""
     names = target_names(loop.target)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from awp_lint.detector.finding import Confidence, Effect, Event, Fix, Import, MarkKind, Related, RootCause, Safety
 from awp_lint.detector.semantics.view import FileView, FunctionView, Region
 from awp_lint.rules.base import Candidate, Rule
-from awp_lint.rules.common import frequency_reason, short
+from awp_lint.rules.common import frequency_reason, prepares_on_host, short
 from awp_lint.rules.nodemap import Definition
 from awp_lint.rules.serving.blocking import Blocking, blocking
 from awp_lint.rules.serving.handlers import is_route, on_event_loop
@@ -101,7 +101,7 @@ class BlockingHandler(Rule):
         confidence = Confidence.HIGH if first.sure and is_route(view) else Confidence.MEDIUM
         if not first.heavy:
             confidence = Confidence.LOW
-        if not first.sure and _ENGINES.search(file.text):
+        if not first.sure and (_ENGINES.search(file.text) or prepares_on_host(view)):
             confidence = Confidence.LOW
         name = short(first.call.func, 40)
         yield Candidate(

@@ -52,6 +52,12 @@ def test_a_branch_that_is_called_the_fallback(words: dict[str, str]) -> None:
     assert levels(layer(**words)) <= {"low"}
 
 
+def test_a_branch_that_warns_of_the_fallback() -> None:
+    code = layer().replace("# the length", 'logger.warning_once("No kernel. Falling back to the slow way.")')
+    assert levels(code) <= {"low"}
+    assert levels(code.replace("Falling back", "Going on")) == {"medium"}
+
+
 def test_the_fallback_of_something_else() -> None:
     """The word in a later paragraph of a docstring says nothing of the whole."""
     assert levels(layer(summary='"""Attention.\n\n        There is a fallback elsewhere."""')) == {"medium"}

@@ -144,6 +144,53 @@ def test_values_of_a_dictionary_of_several_types() -> None:
     assert not levels(code.format(kinds="Union[torch.Tensor, int]"), "AWP101") - {"low"}
 
 
+def test_what_an_object_keeps_of_itself() -> None:
+    code = """
+        import torch
+
+        class Attention(torch.nn.Module):
+            def forward(self, hidden_states: torch.Tensor, source) -> torch.Tensor:
+                longest = {found}
+                if longest is None:
+                    longest = hidden_states.max().item()
+                    source._longest = longest
+                return hidden_states * longest
+    """
+    for given in ('getattr(source, "_longest", None)', "source._longest"):
+        assert not levels(code.format(found=given), "AWP101") - {"low"}
+    assert levels(code.format(found="source.other()"), "AWP101") == {"medium"}
+
+
+def test_the_pictures_of_a_request_are_uploaded_once() -> None:
+    code = """
+        import numpy as np
+        import torch
+
+        class Model(torch.nn.Module):
+            def forward(self, hidden_states: torch.Tensor, {name}: list) -> torch.Tensor:
+                for layer in self.layers:
+                    hidden_states = layer(hidden_states, torch.tensor({name}, device=hidden_states.device))
+                return hidden_states
+    """
+    assert levels(code.format(name="pixel_values"), "AWP601") <= {"low"}
+    assert levels(code.format(name="offsets"), "AWP601") == {"medium"}
+
+
+def test_the_plain_form_beside_a_kernel_by_name() -> None:
+    code = """
+        import torch
+
+        def positions_torch(hidden_states: torch.Tensor, layers: torch.nn.ModuleList) -> torch.Tensor:
+            for layer in layers:
+                hidden_states = layer(hidden_states.cuda() * hidden_states.cuda().max().item())
+            return hidden_states
+
+        def positions_{other}(hidden_states): ...
+    """
+    assert levels(code.format(other="triton"), "AWP101") <= {"low"}
+    assert levels(code.format(other="mrope"), "AWP101") & {"medium", "high"}
+
+
 def test_a_copy_that_nobody_waits_for() -> None:
     read = "self.kept.append(hidden_states{})"
     assert ("AWP101", "medium") in found(LAYER.format(body=read.format(".to('cpu')")))

@@ -354,7 +354,7 @@ def test_what_is_looked_up_in_a_container_of_the_module(link: Any) -> None:
         _TABLES = {}
         @app.get("/")
         def handler(self, size):
-            return table(size), codes(size), local(size)
+            return table(size), codes(size), local(size), last(size), geometry(size)
         def table(size):
             key = (size, "table")
             if key in _TABLES:
@@ -373,13 +373,31 @@ def test_what_is_looked_up_in_a_container_of_the_module(link: Any) -> None:
                 return seen[size]
             seen[size] = work(size)
             return seen[size]
+        def last(size):
+            global _LAST
+            if _LAST is not None:
+                of, kept = _LAST
+                if of is size:
+                    return kept
+            kept = plan(size)
+            _LAST = (size, kept)
+            return kept
+        def geometry(size):
+            found = GEOMETRY.get(size)
+            if found is None:
+                found = GEOMETRY[size] = build(size)
+            return found
         def make(size): ...
         def make_codes(size): ...
+        def plan(size): ...
+        def build(size): ...
         def work(size): ...
         """
     project = link({"h.py": source})
     assert frequency(project, "h.make").startswith("setup")
     assert frequency(project, "h.make_codes").startswith("setup")
+    assert frequency(project, "h.plan").startswith("setup")
+    assert frequency(project, "h.build").startswith("setup")
     assert frequency(project, "h.work") == "request proven"
 
 

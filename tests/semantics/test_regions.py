@@ -65,6 +65,12 @@ GPU = "import torch\ndef f(x, w, y):\n    if {test}:\n        pass\n    else:\n 
         (GPU.format(test="x.is_cuda and y"), Region.NONE),
         ("def f(x):\n    if not x.is_cuda:\n        here()", Region.FALLBACK),
         ("def f(x):\n    if not platform.is_cuda():\n        here()", Region.NONE),
+        (
+            "def f(x):\n    if y:\n        if x.device.type != 'cpu':\n            return None\n        here()",
+            Region.FALLBACK,
+        ),
+        ("def f(x):\n    if not is_pin_memory_available(x.device):\n        here()", Region.FALLBACK),
+        ("import helion\n@helion.kernel(static_shapes=False)\ndef f(x):\n    here()", Region.EXPORT),
         ("def f(x, in_capture):\n    lens = here() if in_capture else x", Region.FALLBACK),
         ("def f(x, in_capture):\n    lens = x if in_capture else here()", Region.NONE),
         ("def f():\n    if torch.cuda.is_current_stream_capturing():\n        here()", Region.FALLBACK),
