@@ -17,6 +17,7 @@ from awp_lint.detector.semantics.view import FileView, Frequency, FunctionView, 
 from awp_lint.rules.base import Candidate
 from awp_lint.rules.batching.calls import over_batches
 from awp_lint.rules.common import ancestors, beside_service, callee, whole_program
+from awp_lint.rules.flow import binding
 from awp_lint.rules.told import (
     called_debugging,
     called_export,
@@ -129,7 +130,9 @@ def _negligible(rule: str, candidate: Candidate, view: FunctionView, file: FileV
         return True
     if _ROLLOUT.search(view.qualname) and "log_prob" in file.text:
         return True
-    if _beside_kernel(view, file):
+    if _beside_kernel(view, file) or _declined(candidate.node, view):
+        return True
+    if rule == "AWP703" and _opens_a_block(view):
         return True
     if called_fallback(candidate.node, view, file) or _in_a_spare(candidate.frequency, view):
         return True
@@ -153,6 +156,26 @@ def _of_engine(view: FunctionView, file: FileView) -> bool:
     if known is None:
         known = file.memo[_of_engine] = _ENGINE.search(file.text) is not None
     return known
+
+
+def _opens_a_block(view: FunctionView) -> bool:
+    """Whether a function is a context manager: who opens it wants what it sets, for the time of a block."""
+    decorators = getattr(view.node, "decorator_list", ())
+    return any(ast.unparse(decorator).endswith("contextmanager") for decorator in decorators)
+
+
+def _declined(node: ast.AST, view: FunctionView) -> bool:
+    """Whether a node stands where a kernel that was tried gave nothing: ``if out is None:`` after ``try_it(…)``."""
+    child = node
+    for parent in ancestors(view, node):
+        if isinstance(parent, ast.If) and child in parent.body and isinstance(parent.test, ast.Compare):
+            test = parent.test
+            missing = isinstance(test.ops[0], ast.Is) and ast.unparse(test.comparators[0]) == "None"
+            made = binding(test.left, view) if missing else None
+            if made is not None and isinstance(made[0], ast.Call) and callee(made[0]).lstrip("_").startswith("try_"):
+                return True
+        child = parent
+    return False
 
 
 def _beside_kernel(view: FunctionView, file: FileView) -> bool:

@@ -191,6 +191,36 @@ def test_the_plain_form_beside_a_kernel_by_name() -> None:
     assert levels(code.format(other="mrope"), "AWP101") & {"medium", "high"}
 
 
+def test_what_is_done_where_a_kernel_declined() -> None:
+    code = """
+        import torch
+
+        class Attention(torch.nn.Module):
+            def forward(self, hidden_states: torch.Tensor) -> torch.Tensor:
+                out = {made}(hidden_states)
+                if out is None:
+                    out = hidden_states * hidden_states.max().item()
+                return out
+    """
+    assert levels(code.format(made="try_fused_attention"), "AWP101") <= {"low"}
+    assert levels(code.format(made="look_up"), "AWP101") == {"medium"}
+
+
+def test_a_block_that_asks_for_its_precision() -> None:
+    code = """
+        import contextlib
+        import torch
+
+        class Attention(torch.nn.Module):
+            {decorated}
+            def forward(self, hidden_states: torch.Tensor):
+                torch.backends.cuda.matmul.allow_tf32 = False
+                yield hidden_states @ hidden_states
+    """
+    assert levels(code.format(decorated="@contextlib.contextmanager"), "AWP703") <= {"low"}
+    assert levels(code.format(decorated=""), "AWP703") == {"medium"}
+
+
 def test_a_copy_that_nobody_waits_for() -> None:
     read = "self.kept.append(hidden_states{})"
     assert ("AWP101", "medium") in found(LAYER.format(body=read.format(".to('cpu')")))
