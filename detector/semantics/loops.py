@@ -156,7 +156,7 @@ def loop_kind(loop: LoopNode) -> LoopKind:
         return _while_kind(loop)
     if _fixed(loop.iter):
         return LoopKind.FIXED
-    kind = _match(_words(loop.iter), True) or _match(_target_words(loop.target), False)
+    kind = _match(_words(loop.iter), True) or _match(_gone_through(loop), False)
     if kind is LoopKind.REQUESTS and _counts(loop):
         kind = LoopKind.BATCH
     if kind is None and (axis := _axis(loop.iter)) is not None:
@@ -278,6 +278,21 @@ def _called(call: ast.Call) -> str:
     if isinstance(call.func, ast.Attribute):
         return call.func.attr
     return call.func.id if isinstance(call.func, ast.Name) else ""
+
+
+def _gone_through(loop: ast.For | ast.AsyncFor | ast.comprehension) -> Iterator[str]:
+    """Names of a loop's targets that say what it goes through.
+
+    In ``for box, layer_idx in zip(boxes, layer_idxs)`` the number is a label of the box: that of its layer of crops.
+    """
+    target, source = loop.target, loop.iter
+    if isinstance(target, ast.Tuple) and isinstance(source, ast.Call) and _called(source) == "zip":
+        for element in target.elts:
+            label = isinstance(element, ast.Name) and element.id.lower().endswith(("_idx", "_index", "_id"))
+            if element is target.elts[0] or not label:
+                yield from _target_words(element)
+    else:
+        yield from _target_words(target)
 
 
 def _target_words(target: ast.expr) -> Iterator[str]:

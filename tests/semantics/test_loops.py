@@ -23,6 +23,8 @@ def kind(header: str, body: str = "pass") -> LoopKind:
         ("for i, block in enumerate(self.transformer_blocks):", LoopKind.LAYERS),
         ("for decoder_layer in self.layers[: self.config.num_hidden_layers]:", LoopKind.LAYERS),
         ("for resnet, attn in zip(self.resnets, self.attentions):", LoopKind.LAYERS),
+        ("for box, layer_idx in zip(boxes, layer_idxs):", LoopKind.UNKNOWN),
+        ("for layer_idx, weights in zip(numbers, tensors):", LoopKind.LAYERS),
         ("for i in range(len(self.layers)):", LoopKind.LAYERS),
         ("for layer in islice(self.layers, self.start_layer, self.end_layer):", LoopKind.LAYERS),
         ("for i, t in enumerate(timesteps):", LoopKind.STEPS),
