@@ -67,6 +67,8 @@ _OWN_INPUT = re.compile(r"(\w+_)?pixel_values(_\w+)?|(concat_|raw_|input_)?(imag
 _ROLLOUT = re.compile(r"(^|_)rollout(_|$)")
 #: The form in plain PyTorch of what has a kernel beside it: ``positions_torch`` and ``positions_triton``.
 _PLAIN = re.compile(r"(\w+)_(torch|pytorch|native)$")
+#: A test whether the data is as a kernel wants it, or what the kernel has given.
+_ASKS_FOR_KERNEL = re.compile(r"\bis_cuda\b|(\b|_)fused(_ok\(|_\w*kernels?\(| is not None)|_op is not None")
 #: Files and classes whose purpose is that weights leave the device: what moves and what is flushed is asked for.
 _OFFLOADS = re.compile(r"offload|residency|onload")
 #: A model's own: ``image_sizes=MultiModalFieldConfig.batched("image", keep_on_cpu=True)``.
@@ -134,6 +136,10 @@ def _negligible(rule: str, candidate: Candidate, view: FunctionView, file: FileV
         return True
     if rule == "AWP703" and _opens_a_block(view):
         return True
+    if rule in ("AWP301", "AWP302", "AWP303") and _after_a_kernel(candidate.node, view):
+        return True
+    if rule == "AWP702" and view.qualname.endswith(".load_weights"):
+        return True  # engines put the whole model into that mode once its weights are there
     if called_fallback(candidate.node, view, file) or _in_a_spare(candidate.frequency, view):
         return True
     if _left_over(candidate.frequency, view, file):
@@ -156,6 +162,20 @@ def _of_engine(view: FunctionView, file: FileView) -> bool:
     if known is None:
         known = file.memo[_of_engine] = _ENGINE.search(file.text) is not None
     return known
+
+
+def _after_a_kernel(node: ast.AST, view: FunctionView) -> bool:
+    """Whether a node is what is left of a function where the kernel that it tries first cannot do it: behind
+    ``if x.is_cuda and …: return fused_norm(x)``."""
+    body = getattr(view.node, "body", ())
+    for earlier in body if isinstance(body, list) else ():
+        if earlier.end_lineno >= getattr(node, "lineno", 0):
+            return False
+        if isinstance(earlier, ast.If) and not earlier.orelse and isinstance(earlier.body[-1], ast.Return):
+            given = earlier.body[-1].value
+            if isinstance(given, ast.Call | ast.Name) and _ASKS_FOR_KERNEL.search(ast.unparse(earlier.test)):
+                return True
+    return False
 
 
 def _opens_a_block(view: FunctionView) -> bool:

@@ -137,6 +137,8 @@ def leaves_when_made(node: ast.stmt, later: list[ast.stmt]) -> bool:
     if not (isinstance(node, ast.If) and isinstance(node.body[-1], ast.Return) and not node.orelse):
         return False
     test = node.test
+    if _found_in_cache(test, node.body[-1], later):
+        return True
     if isinstance(test, ast.Compare) and len(test.ops) == 1:
         right = test.comparators[0]
         if isinstance(test.ops[0], ast.Is) and isinstance(test.left, ast.Name):
@@ -157,6 +159,33 @@ def leaves_when_made(node: ast.stmt, later: list[ast.stmt]) -> bool:
     return isinstance(test, ast.Attribute) and any(
         isinstance(target, ast.Attribute) and target.attr == test.attr for part in kept for target in part.targets
     )
+
+
+_CACHED = re.compile(r"(\w+_)?cached(_\w+)?")
+
+
+def _found_in_cache(test: ast.expr, left: ast.Return, later: list[ast.stmt]) -> bool:
+    """``if cached is not None: return cached`` and later ``self.mask_cache[key] = …``: whatever the look-up reads, what
+    follows keeps something for the next one."""
+    first = test.values[0] if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else test
+    if not (
+        isinstance(first, ast.Compare) and isinstance(first.ops[0], ast.IsNot) and isinstance(first.left, ast.Name)
+    ):
+        return False
+    name = first.left.id
+    if not (_CACHED.fullmatch(name) and left.value is not None and _is_none(first.comparators[0])):
+        return False
+    if not any(isinstance(part, ast.Name) and part.id == name for part in descendants(left.value)):
+        return False
+    for part in _parts(later):
+        if isinstance(part, ast.Call) and isinstance(part.func, ast.Name) and part.func.id == "setattr":
+            return True
+        for target in part.targets if isinstance(part, ast.Assign) else ():
+            if isinstance(target, ast.Attribute) and _KEEPS.search(target.attr):
+                return True
+            if isinstance(target, ast.Subscript) and _keeps(target.value):
+                return True
+    return False
 
 
 def _same_as_last(node: ast.If, later: list[ast.stmt]) -> bool:

@@ -221,6 +221,23 @@ def test_a_block_that_asks_for_its_precision() -> None:
     assert levels(code.format(decorated=""), "AWP703") == {"medium"}
 
 
+def test_a_norm_behind_its_kernel() -> None:
+    code = """
+        import torch
+
+        class RMSNorm(torch.nn.Module):
+            def forward(self, hidden_states: torch.Tensor) -> torch.Tensor:
+                if {asked}:
+                    return {given}
+                x = hidden_states.float()
+                x = x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6)
+                return self.weight * x.to(hidden_states.dtype)
+    """
+    for asked in ("hidden_states.is_cuda and self.group", "_fused_ok(hidden_states)"):
+        assert levels(code.format(asked=asked, given="fused_norm(hidden_states)"), "AWP302") <= {"low"}
+    assert levels(code.format(asked="self.off", given="hidden_states"), "AWP302") == {"medium"}
+
+
 def test_a_copy_that_nobody_waits_for() -> None:
     read = "self.kept.append(hidden_states{})"
     assert ("AWP101", "medium") in found(LAYER.format(body=read.format(".to('cpu')")))

@@ -354,7 +354,7 @@ def test_what_is_looked_up_in_a_container_of_the_module(link: Any) -> None:
         _TABLES = {}
         @app.get("/")
         def handler(self, size):
-            return table(size), codes(size), local(size), last(size), geometry(size)
+            return table(size), codes(size), local(size), last(size), geometry(size), mask(self, size)
         def table(size):
             key = (size, "table")
             if key in _TABLES:
@@ -387,8 +387,15 @@ def test_what_is_looked_up_in_a_container_of_the_module(link: Any) -> None:
             if found is None:
                 found = GEOMETRY[size] = build(size)
             return found
+        def mask(self, size):
+            cached = self.masks.get(size)
+            if cached is not None and cached[0] == size:
+                return cached[1]
+            self.mask_cache[size] = found = draw(size)
+            return found
         def make(size): ...
         def make_codes(size): ...
+        def draw(size): ...
         def plan(size): ...
         def build(size): ...
         def work(size): ...
@@ -397,6 +404,7 @@ def test_what_is_looked_up_in_a_container_of_the_module(link: Any) -> None:
     assert frequency(project, "h.make").startswith("setup")
     assert frequency(project, "h.make_codes").startswith("setup")
     assert frequency(project, "h.plan").startswith("setup")
+    assert frequency(project, "h.draw").startswith("setup")
     assert frequency(project, "h.build").startswith("setup")
     assert frequency(project, "h.work") == "request proven"
 
