@@ -52,15 +52,21 @@ class Rescan:
 
 
 def _one_for_several(before: Sequence[Finding], after: Sequence[Finding], asked: Finding) -> bool:
-    """Whether the function reads the device in fewer places than before, and newly only where that is not worth a word.
+    """Whether the function reads the device in fewer places than before, and nowhere in a deeper loop than the finding.
 
-    The usual way to mend a read of every element is one read of them all, which is a finding of its own at low
-    confidence.
+    The usual way to mend a read of every element is one read of them all, which may be a finding of its own.
     """
-    there = [[f for f in found if (f.path, f.function) == (asked.path, asked.function)] for found in (before, after)]
-    old, new = ([f for f in found if f.rule in _READS] for found in there)
-    said = [sum(f.rule == _READ and f.confidence is not Confidence.LOW for f in found) for found in there]
-    return len(new) < len(old) and said[1] <= said[0]
+    old, new = (
+        [f for f in found if (f.path, f.function) == (asked.path, asked.function) and f.rule in _READS]
+        for found in (before, after)
+    )
+    deepest = max((_depth(f) for f in new if f.rule == _READ), default=0)
+    return len(new) < len(old) and deepest <= _depth(asked)
+
+
+def _depth(finding: Finding) -> int:
+    """How many loops a finding lies in, callers' included."""
+    return finding.frequency.count("×")
 
 
 def _places(findings: Sequence[Finding]) -> Counter[tuple[str, str, str]]:
