@@ -11,13 +11,13 @@ import re
 from collections.abc import Iterable
 
 #: Machines that no target names, as a word of a folder or module: ``hardware_backend/npu/``, ``intel_amx_backend.py``.
-_MACHINES = r"npu|ascend|hpu|gaudi|habana|mlu|musa|mlx|amx|ipex|tpu|neuronx?|dlinfer|mindspore"
+_MACHINES = r"npu|ascend|hpu|gaudi|habana|mlu|musa|amx|ipex|tpu|neuronx?|dlinfer|mindspore"
 _MACHINE_PATH = re.compile(
     rf"(^|[/_])({_MACHINES})(?=[/_.])|(^|/)cpu(/|\.py$)|(^|/)cpu_(attn|attention|backend|kernels?|ops|platform|worker)\.py$"
 )
 #: … of a class, in its capitals, and of a method that does the work there.
 _MACHINE_NAME = re.compile(
-    r"(Ascend|N[Pp][Uu]|H[Pp][Uu]|Gaudi|M[Ll][Uu]|M[Uu][Ss][Aa]|M[Ll][Xx]|AMX|T[Pp][Uu]|MindSpore)(?=[A-Z_.\d]|$)"
+    r"(Ascend|N[Pp][Uu]|H[Pp][Uu]|Gaudi|M[Ll][Uu]|M[Uu][Ss][Aa]|AMX|T[Pp][Uu]|MindSpore)(?=[A-Z_.\d]|$)"
     r"|(^|[._])forward_(npu|hpu|tpu|mlu|musa|cpu|oot)(?=\.|$)"
 )
 #: Tools that compare or log what a model computes.
