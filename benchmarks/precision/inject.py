@@ -202,6 +202,14 @@ def write(root: Path, target: Path, planted: Sequence[Planted]) -> list[Planted]
             if number <= len(lines):
                 out.append(lines[number - 1])
         text = "\n".join(out) + "\n"
+        if re.search(r"^__all__\b", text, re.MULTILINE):  # what is added is meant to be used
+            classes = [
+                c
+                for one in listed
+                if one.site.kind in ("module", "file")
+                for c in re.findall(r"^class (\w+)", one.text, re.M)
+            ]
+            text += f"__all__ += {classes}\n"
         ast.parse(text)
         path = target / name
         path.parent.mkdir(parents=True, exist_ok=True)
