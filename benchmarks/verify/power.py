@@ -49,11 +49,11 @@ _WASTE = 21  # units of work of 420
 class Loop:
     """The loop over steps in ``generate``, as the static half gives it."""
 
-    module, unit = "program", "step"
+    unit = "step"
 
-    def __init__(self) -> None:
-        self.path = str(PROGRAM)
-        tree = ast.parse(PROGRAM.read_text())
+    def __init__(self, program: Path = PROGRAM) -> None:
+        self.path, self.module = str(program), program.stem
+        tree = ast.parse(program.read_text())
         function = next(n for n in tree.body if isinstance(n, ast.FunctionDef) and n.name == "generate")
         loop = next(node for node in function.body if isinstance(node, ast.For))
         assert loop.end_lineno is not None and loop.end_col_offset is not None
@@ -61,12 +61,12 @@ class Loop:
         self.mark = Mark(MarkKind.LOOP, *place, "generate", function.lineno, Event.NONE)
 
 
-def patched(name: str, old: str, new: str) -> Finding:
-    """A finding with a patch of the program."""
-    start = PROGRAM.read_text().index(old)
+def patched(name: str, old: str, new: str, program: Path = PROGRAM) -> Finding:
+    """A finding with a patch of the program, at the last place of a text."""
+    start = program.read_text().rindex(old)
     fix = Fix(name, Safety.SAFE, (Edit(start, start + len(old), new),))
     return Finding(
-        id=name, rule=name, name=name, path=str(PROGRAM), span=Span(1, 1, 1, 2), function="forward",
+        id=name, rule=name, name=name, path=str(program), span=Span(1, 1, 1, 2), function="forward",
         message="", why=(), root_cause=RootCause.RUNTIME, frequency="step", confidence=Confidence.HIGH, fix=fix,
     )  # fmt: skip
 

@@ -12,7 +12,6 @@ lies for one: the stop-watch therefore runs in one process before the tool's and
 from __future__ import annotations
 
 import argparse
-import ast
 import json
 import random
 import statistics
@@ -135,39 +134,17 @@ def interval(pairs: list[tuple[float, float]]) -> tuple[float, float, float]:
     return saving(pairs), draws[49], draws[1949]
 
 
-class Loop:
-    """The loop over steps in ``generate``, as the static half gives it."""
-
-    module, unit, path = "regimes", "step", str(HERE)
-
-    def __init__(self) -> None:
-        from awp_lint.detector.finding import Event, Mark, MarkKind
-
-        tree = ast.parse(HERE.read_text())
-        function = next(n for n in tree.body if isinstance(n, ast.FunctionDef) and n.name == "generate")
-        loop = next(node for node in function.body if isinstance(node, ast.For))
-        assert loop.end_lineno is not None and loop.end_col_offset is not None
-        place = (loop.lineno, loop.col_offset, loop.end_lineno, loop.end_col_offset)
-        self.mark = Mark(MarkKind.LOOP, *place, "generate", function.lineno, Event.NONE)
-
-
 def proven(change: Change, seconds: float, device: str) -> Any:
     """What the tool says of a patch."""
-    from awp_lint.detector.finding import Confidence, Edit, Finding, Fix, RootCause, Safety, Span
+    from power import Loop, patched
+
     from awp_lint.detector.project.source import Source
     from awp_lint.detector.verification.prove import prove
 
-    text = HERE.read_text()
-    start = text.rindex(f"    {change.old}\n") if f"    {change.old}\n" in text else text.rindex(change.old)
-    start += 4 if text[start] == " " else 0
-    fix = Fix(change.name, Safety.UNSAFE, (Edit(start, start + len(change.old), change.new),))
-    finding = Finding(
-        id=change.name, rule=change.name, name=change.name, path=str(HERE), span=Span(1, 1, 1, 2), function="step",
-        message="", why=(), root_cause=RootCause.RUNTIME, frequency="step", confidence=Confidence.HIGH, fix=fix,
-    )  # fmt: skip
+    finding = patched(change.name, change.old, change.new, HERE)
     command = [sys.executable, str(HERE), "--run", change.program, "--device", device, "--steps", "40"]
     proof = prove(
-        [finding], [Loop()], command, {"max_wait": 120.0}, lambda p: Source.decode(p, Path(p).read_bytes()),
+        [finding], [Loop(HERE)], command, {"max_wait": 120.0}, lambda p: Source.decode(p, Path(p).read_bytes()),
         seconds + 20, report=lambda line: None,
     )  # fmt: skip
     (found,) = proof.by_finding.values()

@@ -197,13 +197,10 @@ def _last_only(call: ast.Call, view: FunctionView) -> _Head | None:
     hidden = call.args[0]
     if _selected(hidden, view):
         return None
-    outer: ast.AST = call
+    outer = _behind_casts(call, view)
+    if outer is None:
+        return None
     parent = view.parent(outer)
-    while isinstance(parent, ast.Attribute) and parent.attr in ("float", "to"):
-        cast = view.parent(parent)
-        if not (isinstance(cast, ast.Call) and cast.func is parent):
-            return None
-        outer, parent = cast, view.parent(cast)
     if isinstance(parent, ast.Subscript) and parent.value is outer:
         return _Head(call, hidden, True) if takes_last(parent) else None
     name = assigned_name(view, outer)
@@ -219,17 +216,26 @@ def _last_only(call: ast.Call, view: FunctionView) -> _Head | None:
     return _Head(call, hidden, True)
 
 
-def _last_for_callers(call: ast.Call, view: FunctionView) -> bool:
-    """Whether a program's own functions alone call this one, and take the last position of what the head gave them."""
-    if _selected(call.args[0], view) or not whole_program(view.frequency(call)):
-        return False
+def _behind_casts(call: ast.Call, view: FunctionView) -> ast.AST | None:
+    """The call with the casts of its result, ``head(x).float()``; None where such a method is not called."""
     outer: ast.AST = call
     parent = view.parent(outer)
     while isinstance(parent, ast.Attribute) and parent.attr in ("float", "to"):
         cast = view.parent(parent)
         if not (isinstance(cast, ast.Call) and cast.func is parent):
-            return False
+            return None
         outer, parent = cast, view.parent(cast)
+    return outer
+
+
+def _last_for_callers(call: ast.Call, view: FunctionView) -> bool:
+    """Whether a program's own functions alone call this one, and take the last position of what the head gave them."""
+    if _selected(call.args[0], view) or not whole_program(view.frequency(call)):
+        return False
+    outer = _behind_casts(call, view)
+    if outer is None:
+        return False
+    parent = view.parent(outer)
     if isinstance(parent, ast.Tuple) and parent.elts[0] is outer:
         parent = view.parent(parent)
     return isinstance(parent, ast.Return) and view.callers().last
