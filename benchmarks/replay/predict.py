@@ -5,7 +5,9 @@
 
 A prediction is a share of the step, as the tool prints it: hosts drift between a profile and a measurement. A hit is
 one within the larger of 15 % of the change, half the measurement's interval and 1 % of the step. Two null predictors
-are scored beside it: nothing is gained, and the statement's own host time is.
+are scored beside it: nothing is gained, and the statement's own host time is. Where the replay does not reproduce the
+step or the statement, the tool prints no prediction but «at most»; of those is counted how many hold. For each program
+stands what the gate says of it, and of how many of its statements the replay gives the measured time.
 """
 
 from __future__ import annotations
@@ -36,11 +38,17 @@ from awp_lint.detector.finding import (
     RootCause,
     Span,
 )
+from awp_lint.detector.profiling.costs import process_costs
+from awp_lint.detector.profiling.evidence import by_place, pool
+from awp_lint.detector.profiling.kineto import load
 from awp_lint.detector.profiling.launch import Plan, run_profiled
+from awp_lint.detector.profiling.replay import run
 from awp_lint.detector.profiling.run import ProfileOutcome, analyse, digests, plan, run_options
+from awp_lint.detector.profiling.session import Session
+from awp_lint.detector.profiling.verdicts import REPLAY
 
 STEPS = Path(__file__).resolve().parent / "steps.py"
-PROGRAMS = ("decode", "batch", "balanced", "device", "recorded")
+PROGRAMS = ("decode", "batch", "balanced", "device", "recorded", "small", "deep", "wide", "prefill", "compiled")
 
 
 @dataclass(frozen=True)
@@ -102,12 +110,35 @@ def _mark(node: ast.stmt, kind: MarkKind, function: ast.FunctionDef, name: str, 
     )
 
 
-def profiled(program: str, seconds: float, folder: Path) -> ProfileOutcome:
+def profiled(program: str, seconds: float, folder: Path) -> tuple[ProfileOutcome, str]:
+    """What the tool says of the program, and what its replay's gate does."""
     findings, loop = planted()
     marks = plan(findings, [loop])
     command = [sys.executable, str(STEPS), program, "--seconds", str(seconds)]
     session = run_profiled(command, Plan(tuple(marks), digests(marks)), run_options({"warmup": "auto"}, str(folder)))
-    return analyse(session, findings)
+    return analyse(session, findings), gate(session, findings, loop.unit)
+
+
+def gate(session: Session, findings: list[Finding], unit: str) -> str:
+    """Whether the replay reproduces the unedited step, and which of the statements."""
+    found = [(p, c) for p in session.processes if (c := process_costs(p, unit, load)).whatif.model is not None]
+    if not found:
+        return "no replay"
+    process, costs = found[0]
+    model = costs.whatif.model
+    assert model is not None
+    runs = [run(p, host[0]) for p, host in zip(model.programs, model.hosts, strict=True)]
+    ms, gap = (float(np.mean([getattr(r, name) for r in runs])) for name in ("unit_ms", "gap"))
+    busy = 1 - float(costs.facts.busy_ms.mean()) / costs.time.mean_ms
+    told = [f"step {ms:.3f} ms of {costs.time.mean_ms:.3f}, gap ratio {gap:.2f} of {busy:.2f}"]
+    told += [f"refused: {error}" for error in model.errors] or ["passed"]
+    right = []
+    for finding in findings:
+        assert finding.mark is not None
+        here = pool(by_place([(process, costs)], str(Path(finding.path).resolve()), finding.mark), unit)
+        if here.call_ms is not None and model.reproduces(here.mark, here.call_ms):
+            right.append(finding.id)
+    return "; ".join([*told, f"{len(right)} of {len(findings)} statements: {' '.join(right)}"])
 
 
 def measured(program: str, pairs: int, block: float) -> dict[str, tuple[float, float, float, float]]:
@@ -138,7 +169,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as scratch:
         for program in options.programs:
             folder = (options.keep or Path(scratch)) / program
-            outcome = profiled(program, options.seconds, folder)
+            outcome, said = profiled(program, options.seconds, folder)
+            print(f"{program}: the gate: {said}", flush=True)
             print(program, json.dumps({k: v for k, v in outcome.profile.items() if k != "windows"}), outcome.notes)
             truth = measured(program, options.pairs, options.block)
             for name, (unit, gain, low, high) in truth.items():
@@ -163,21 +195,30 @@ def _scored(
     ends = (saving.low_pct / 100 * unit, saving.high_pct / 100 * unit) if saving is not None else (0.0, 0.0)
     host = evidence.host_ms or 0.0
     figures = [f"{value:.3f}" for value in (unit, predicted, *ends, gain, low, high, host)]
-    row = [f"{program}.{name}", evidence.verdict.value, *figures, "yes" if hit else "no"]
+    replayed = saving is not None and saving.assumption.startswith(REPLAY)
+    how = ("yes" if hit else "no") if replayed else "at most" if saving is not None else "none"
+    row = [f"{program}.{name}", evidence.verdict.value, *figures, how]
     return {
         "told": saving is not None, "program": program, "name": name, "verdict": evidence.verdict.value,
-        "reason": evidence.reason, "unit_ms": unit,
-        "predicted_ms": predicted, "replayed": saving is not None and saving.assumption.startswith("replay"),
+        "reason": evidence.reason, "unit_ms": unit, "predicted_ms": predicted, "replayed": replayed,
         "range_ms": ends, "measured_ms": gain, "interval_ms": (low, high), "host_ms": host, "hit": hit, "row": row,
     }  # fmt: skip
 
 
 def _summary(asked: list[dict[str, Any]]) -> str:
-    """Of the statements that a saving was printed for; the others are counted, not scored."""
-    results = [r for r in asked if r["told"]]
+    """Of the statements that a saving was predicted for; the others are counted, not scored."""
+    results = [r for r in asked if r["replayed"]]
+    bounds = [r for r in asked if r["told"] and not r["replayed"]]
+    held = sum(r["measured_ms"] <= max(r["range_ms"][1], r["interval_ms"][1]) for r in bounds)
+    said = f"{len(asked)} statements: a saving was predicted for {len(results)}, for {len(bounds)} «at most», of which "
+    said += f"{held} hold"
     if len(results) < 2:
-        return f"a saving was printed for {len(results)} of {len(asked)} statements"
+        return said
     hits = sum(bool(r["hit"]) for r in results)
+    large = [
+        r for r in results
+        if r["measured_ms"] >= 0.05 * r["unit_ms"] and r["interval_ms"][1] - r["interval_ms"][0] <= 0.03 * r["unit_ms"]
+    ]  # fmt: skip
 
     def error(key: str | None) -> float:
         return float(np.mean([abs((float(r[key]) if key else 0.0) - float(r["measured_ms"])) for r in results]))
@@ -188,7 +229,9 @@ def _summary(asked: list[dict[str, Any]]) -> str:
     half = np.median([50 * (r["interval_ms"][1] - r["interval_ms"][0]) / r["unit_ms"] for r in results])
     predicted, measured = (_ranks([r[key] for r in results]) for key in ("predicted_ms", "measured_ms"))
     return (
-        f"a saving was printed for {len(results)} of {len(asked)} statements\n"
+        f"{said}\nmeasured gains of 5 % and more with a half-width of 1.5 % or less: {len(large)}, of which "
+        f"{sum(bool(r['hit']) for r in large)} hits, in {len({r['program'] for r in large})} programs and "
+        f"{len({r['name'] for r in large})} kinds\n"
         f"printed ranges: {inside} of {len(results)} hold the measured gain, {meet} meet its interval; median width "
         f"{width:.2f} % of the step; measured intervals: half {half:.2f} %; rank correlation "
         f"{np.corrcoef(predicted, measured)[0, 1]:.2f}\n"

@@ -40,9 +40,8 @@ class Decode(torch.nn.Module):
         self.token = 0.0
 
     def layer(self, number: int, x: torch.Tensor) -> torch.Tensor:
-        """One layer with a norm written by hand."""
-        y = x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6)
-        return x + torch.nn.functional.silu(self.linear[number](y)) * 0.1
+        """One layer."""
+        return layer(x, self.linear[number].weight)
 
     def half(self, number: int, x: torch.Tensor) -> torch.Tensor:
         """The first or the second half of the layers."""
@@ -129,7 +128,59 @@ class Recorded(Decode):
         return self.results[number]
 
 
-PROGRAMS = {"decode": Decode, "batch": Batch, "balanced": Balanced, "device": Device, "recorded": Recorded}
+class Small(Decode):
+    """A model whose step is short."""
+
+    width, layers = 512, 12
+    work, heads, copied = 3000, 12, 512
+
+
+class Deep(Decode):
+    """Many layers, a batch of 8."""
+
+    rows, layers = 8, 48
+    work, heads, copied = 16_000, 64, 2048
+
+
+class Wide(Decode):
+    """Weights that take the device long to read: decoding of a large model, a batch of 16."""
+
+    width, rows, layers = 8192, 16, 24
+    work, heads, copied = 10_000, 40, 128
+
+
+class Prefill(Decode):
+    """Many rows at once: the device is busy throughout."""
+
+    width, rows, layers = 4096, 16_384, 8
+    work, heads, copied = 20_000, 64, 1024
+
+
+class Compiled(Decode):
+    """The layers compiled."""
+
+    width, rows, layers = 2048, 16, 24
+    work, heads, copied = 5000, 24, 384
+
+    def __init__(self, device: str) -> None:
+        super().__init__(device)
+        self.compiled = torch.compile(layer) if device == "cuda" else layer
+
+    def layer(self, number: int, x: torch.Tensor) -> torch.Tensor:
+        """The compiled layer."""
+        return self.compiled(x, self.linear[number].weight)
+
+
+def layer(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+    """One layer with a norm written by hand."""
+    y = x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6)
+    return x + torch.nn.functional.silu(torch.nn.functional.linear(y, weight)) * 0.1
+
+
+PROGRAMS = {
+    "decode": Decode, "batch": Batch, "balanced": Balanced, "device": Device, "recorded": Recorded, "small": Small,
+    "deep": Deep, "wide": Wide, "prefill": Prefill, "compiled": Compiled,
+}  # fmt: skip
 PLANTED = ("middle", "host", "rows", "picked", "upload", "fetch", "read")
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -22,6 +23,11 @@ ROOT = Path(__file__).resolve().parents[2]
 PLANTED = ROOT / "corpus" / "planted"
 _FORWARD = "            hidden = layer(hidden)\n        return hidden\n"
 _STEP = "        logits[:16] += positions\n"
+_LAST = "        text.append(int(torch.multinomial(probs, 1)) + kept.shape[0] % 2)\n"
+_SLOWER = """        until = time.perf_counter() + 0.05 * STEP_SECONDS
+        while time.perf_counter() < until:
+            pass
+"""
 
 
 @dataclass(frozen=True)
@@ -43,22 +49,21 @@ CHANGES = (
     Change("a copy to the host more", _STEP, "        kept_here = logits[:64].cpu()\n", True),
     Change("a copy to the device more", _STEP, "        logits += torch.zeros(VOCAB).to(device)\n", True),
     Change("a wait for the device more", _STEP, "        torch.cuda.synchronize()\n", True, True),
-    Change(
-        "5 % of a step more on the host", _STEP,
-        "        until = time.perf_counter() + 80e-6\n        while time.perf_counter() < until:\n            pass\n",
-        True, True,
-    ),
-)  # fmt: skip
+    # Behind a read: nothing on the device hides it.
+    Change("5 % of a step more on the host", _LAST, _SLOWER, True, True),
+    Change("half a percent of a step more on the host", _LAST, _SLOWER.replace("0.05", "0.005"), False, True),
+)
 
 
-def edited(folder: Path, change: Change | None) -> None:
-    """Write the program into the folder, with the change."""
+def edited(folder: Path, change: Change | None, step_ms: float = 0.0) -> None:
+    """Write the program into the folder, with the change; ``step_ms``: what the saved runs say of a step."""
     text = (PLANTED / "decode.py").read_text()
     text = text.replace("import sys\n", "import sys\nimport time  # noqa: F401\n", 1)
     text = text.replace("VOCAB = 1000\n", "VOCAB = 1000\nHERE = torch.ones(())\n", 1)
     if change is not None:
         assert text.count(change.behind) == 1, change.name
-        text = text.replace(change.behind, change.behind + change.text)
+        added = change.text.replace("STEP_SECONDS", f"{step_ms / 1e3:.3e}")
+        text = text.replace(change.behind, change.behind + added)
     (folder / "decode.py").write_text(text)
 
 
@@ -95,6 +100,9 @@ def main() -> int:
         for _ in range(options.saved):
             code, lines = run(folder, ["--save-profile", "base.json", "--exit-zero"], program)
             print(f"baseline: exit {code} {' '.join(lines)[:300]}", flush=True)
+        held = json.loads((folder / "base.json").read_text())["runs"]
+        times = [one["profile"]["unit_ms"] for one in held]
+        print("a step in the saved runs, ms:", *(f"{ms:.3f}" for ms in times), flush=True)
         raised = 0
         for number in range(options.clean):
             code, lines = run(folder, ["--guard", "base.json"], program)
@@ -105,7 +113,7 @@ def main() -> int:
         for change in CHANGES:
             if change.needs and options.device == "cpu":
                 continue
-            edited(folder, change)
+            edited(folder, change, statistics.median(times))
             code, lines = run(folder, ["--guard", "base.json"], program)
             right = (code != 0) is change.fires
             wrong += not right

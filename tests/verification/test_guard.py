@@ -115,6 +115,16 @@ def test_three_saved_runs_resolve_five_percent() -> None:
     assert guard(runs[:1], slower).regressions == ()
     wide = [_run(**{**GPU, "unit_ms": ms}) for ms in (20.0, 21.5, 19.0)]
     assert guard(wide, slower).regressions == ()
+    assert guard(wide, _run(**{**GPU, "unit_ms": 26.4})).regressions == ()  # 21.5 and twice 2.5
+    assert guard(wide, _run(**{**GPU, "unit_ms": 26.6})).regressions != ()
+
+
+def test_six_saved_runs_resolve_half_of_that() -> None:
+    runs = [_run(**{**GPU, "unit_ms": ms}) for ms in (20.0, 20.2, 19.9, 20.1, 20.0, 19.95)]
+    assert guard(runs, _run(**{**GPU, "unit_ms": 20.65})).regressions == ()
+    assert [r.metric for r in guard(runs, _run(**{**GPU, "unit_ms": 20.75})).regressions] == ["unit time"]
+    wide = [*runs, _run(**{**GPU, "unit_ms": 21.4})]
+    assert guard(wide, _run(**{**GPU, "unit_ms": 22.8})).regressions == ()  # 21.4 and their range of 1.5
 
 
 def test_without_a_device_times_are_no_regression() -> None:
