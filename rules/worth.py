@@ -34,8 +34,10 @@ _SINGLE = re.compile(r"AWP(10[124567]|30[16]|60[1-5]|610)")
 #: Walks over a model's parts, which a loop over them would be, too: slower than a kernel. By themselves or in a helper.
 _WALKS = re.compile(r"\b(named_)?(modules|parameters|buffers|children)\(")
 _TOLD_WALKS = re.compile(r" walks through all modules of ")
-#: What is as large as positions × dimensions, or positions × positions.
-_TABLES = re.compile(r"cosines|\btri[lu]\(")
+#: What is as large as positions × dimensions, and what makes something of positions × positions.
+_COSINES = "cosines"
+_TRIANGLE = re.compile(r"\btri[lu]\(")
+_FILLED = frozenset({"full", "ones", "zeros", "new_full", "new_ones", "new_zeros"})
 #: What puts a few tensors beside each other.
 _PUTS_TOGETHER = frozenset({"cat", "concat", "stack", "hstack", "vstack"})
 #: What reads a number from the device, and what brings more of it to the host.
@@ -334,7 +336,19 @@ def _small_beside_a_layer(candidate: Candidate) -> bool:
     stepped = Level.TOKEN in path
     if not stepped and isinstance(candidate.node, ast.Call) and callee(candidate.node) in _PUTS_TOGETHER:
         return True
-    return bool(candidate.frequency.chain) and not stepped and not _TABLES.search(candidate.message)
+    return bool(candidate.frequency.chain) and not stepped and not _large_table(candidate)
+
+
+def _large_table(candidate: Candidate) -> bool:
+    """Whether it is the cosines of all positions, or a triangle whose size the code does not give in numbers."""
+    if _COSINES in candidate.message:
+        return True
+    return _TRIANGLE.search(ast.unparse(candidate.node)) is not None and any(
+        isinstance(part, ast.Name | ast.Attribute)
+        for call in ast.walk(candidate.node)
+        if isinstance(call, ast.Call) and callee(call) in _FILLED and call.args
+        for part in ast.walk(call.args[0])
+    )
 
 
 def _beside_a_step(path: tuple[Level, ...]) -> bool:

@@ -1,8 +1,9 @@
 """What the injection writes into real code: for each rule faults, and look-alikes that are right as they are.
 
 ``{x}`` is a floating point tensor that the function was given, ``{u}`` makes names unique. A fault of kind ``layer``
-stands at the head of a real ``forward``; ``class`` is a method added to a real model that generates; ``module`` is code
-added at the end of a real file, ``file`` the same in a file without a model.
+stands at the head of a real ``forward``; ``decoder`` the same where that is handed the cache of a generation, and
+``encoder`` where nothing in the file generates; ``class`` is a method added to a real model that generates; ``module``
+is code added at the end of a real file, ``file`` the same in a file without a model.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from textwrap import dedent
 
 @dataclass(frozen=True)
 class Faults:
-    """Snippets of one rule. ``kind`` is where they go: ``layer``, ``class``, ``module`` or ``file``."""
+    """Snippets of one rule, or of one kind of its faults, and where they go (``kind``)."""
 
     rule: str
     kind: str
@@ -585,7 +586,7 @@ ATTENTION = (
         "AWP505",
         "module",
         """
-        class Pool_{u}(nn.Module):
+        class Block_{u}(nn.Module):
             def __init__(self, dim: int):
                 super().__init__()
                 self.attn = nn.MultiheadAttention(dim, 8, batch_first=True)
@@ -593,6 +594,17 @@ ATTENTION = (
             def forward(self, x: torch.Tensor) -> torch.Tensor:
                 out, _ = self.attn(x, x, x)
                 return x + out
+
+
+        class Encoder_{u}(nn.Module):
+            def __init__(self, dim: int, depth: int):
+                super().__init__()
+                self.layers = nn.ModuleList([Block_{u}(dim) for _ in range(depth)])
+
+            def forward(self, x: torch.Tensor) -> torch.Tensor:
+                for layer in self.layers:
+                    x = layer(x)
+                return x
         ---
         class Mixer_{u}(nn.Module):
             def __init__(self, dim: int):
@@ -601,9 +613,20 @@ ATTENTION = (
 
             def forward(self, query: torch.Tensor, memory: torch.Tensor) -> torch.Tensor:
                 return self.mix(query, memory, memory)[0]
+
+
+        class Decoder_{u}(nn.Module):
+            def __init__(self, dim: int, depth: int):
+                super().__init__()
+                self.blocks = nn.ModuleList(Mixer_{u}(dim) for _ in range(depth))
+
+            def forward(self, queries: torch.Tensor, memory: torch.Tensor) -> torch.Tensor:
+                for block in self.blocks:
+                    queries = queries + block(queries, memory)
+                return queries
         """,
         """
-        class Pool_{u}(nn.Module):
+        class Block_{u}(nn.Module):
             def __init__(self, dim: int):
                 super().__init__()
                 self.attn = nn.MultiheadAttention(dim, 8, batch_first=True)
@@ -611,6 +634,17 @@ ATTENTION = (
             def forward(self, x: torch.Tensor) -> torch.Tensor:
                 out, _ = self.attn(x, x, x, need_weights=False)
                 return x + out
+
+
+        class Encoder_{u}(nn.Module):
+            def __init__(self, dim: int, depth: int):
+                super().__init__()
+                self.layers = nn.ModuleList([Block_{u}(dim) for _ in range(depth)])
+
+            def forward(self, x: torch.Tensor) -> torch.Tensor:
+                for layer in self.layers:
+                    x = layer(x)
+                return x
         ---
         class Shown_{u}(nn.Module):
             def __init__(self, dim: int):
@@ -620,11 +654,21 @@ ATTENTION = (
             def forward(self, x: torch.Tensor):
                 out, weights = self.attn(x, x, x)
                 return out, weights
+        ---
+        class Pool_{u}(nn.Module):
+            def __init__(self, dim: int):
+                super().__init__()
+                self.probe = nn.Parameter(torch.zeros(1, 1, dim))
+                self.attn = nn.MultiheadAttention(dim, 8, batch_first=True)
+
+            def forward(self, x: torch.Tensor) -> torch.Tensor:
+                probe = self.probe.expand(x.shape[0], -1, -1)
+                return self.attn(probe, x, x)[0][:, 0]
         """,
     ),
     _faults(
         "AWP506",
-        "layer",
+        "decoder",
         """
         key_{u} = {x}.unsqueeze(1)
         self.past_key = torch.cat([self.past_key, key_{u}], dim=2)
@@ -903,12 +947,15 @@ MEMORY = (
         @torch.inference_mode()
         def predict_{u}(self, input_ids: torch.LongTensor):
             self.to("cuda")
-            return self(input_ids).logits
+            logits = self(input_ids.to("cuda")).logits.cpu()
+            self.to("cpu")
+            return logits
         ---
         @torch.inference_mode()
         def generate_half_{u}(self, input_ids: torch.LongTensor):
             self.model.half()
             out = self.model(input_ids)
+            self.model.float()
             return out[0]
         """,
         """
@@ -919,17 +966,67 @@ MEMORY = (
         def load_{u}(self, device: str):
             self.to(device)
             return self.eval()
+        ---
+        @torch.inference_mode()
+        def predict_{u}(self, input_ids: torch.LongTensor):
+            self.to("cuda")
+            return self(input_ids).logits
+        ---
+        @torch.inference_mode()
+        def generate_half_{u}(self, input_ids: torch.LongTensor):
+            self.model.half()
+            out = self.model(input_ids)
+            return out[0]
+        """,
+    ),
+    _faults(
+        "AWP606",
+        "module",
+        """
+        class Positions_{u}(nn.Module):
+            def __init__(self, dim: int):
+                super().__init__()
+                self.table = torch.outer(torch.arange(4096), 10000.0 ** (-torch.arange(0, dim, 2) / dim))
+
+            def forward(self, positions: torch.Tensor) -> torch.Tensor:
+                return self.table.to(positions.device)[positions]
+        ---
+        class Bias_{u}(nn.Module):
+            def __init__(self, heads: int):
+                super().__init__()
+                self.slopes = 2.0 ** -torch.arange(1, heads + 1)
+
+            def forward(self, scores: torch.Tensor) -> torch.Tensor:
+                return scores + self.slopes.to(scores.device, scores.dtype)[:, None, None]
+        """,
+        """
+        class Positions_{u}(nn.Module):
+            def __init__(self, dim: int):
+                super().__init__()
+                table = torch.outer(torch.arange(4096), 10000.0 ** (-torch.arange(0, dim, 2) / dim))
+                self.register_buffer("table", table, persistent=False)
+
+            def forward(self, positions: torch.Tensor) -> torch.Tensor:
+                return self.table.to(positions.device)[positions]
+        ---
+        class Bias_{u}(nn.Module):
+            def __init__(self, heads: int):
+                super().__init__()
+                self.slopes = 2.0 ** -torch.arange(1, heads + 1)
+
+            def forward(self, scores: torch.Tensor) -> torch.Tensor:
+                self.slopes = self.slopes.to(scores.device, scores.dtype)
+                return scores + self.slopes[:, None, None]
         """,
     ),
     _faults(
         "AWP607",
         "layer",
         """
-        state_{u} = copy.deepcopy(self.__dict__.get("state"))
-        self.last = state_{u}
-        ---
         kept_{u} = copy.deepcopy({x})
         {x} = kept_{u}
+        ---
+        self.last = copy.deepcopy({{"hidden": {x}, "scaled": {x} * 0.5}})
         """,
         """
         state_{u} = copy.copy(self.__dict__.get("state"))
@@ -937,6 +1034,50 @@ MEMORY = (
         ---
         if self.training:
             self.last = copy.deepcopy({x})
+        ---
+        sizes_{u} = copy.deepcopy(list({x}.shape))
+        {x} = {x}.reshape(sizes_{u})
+        """,
+    ),
+    _faults(
+        "AWP607",
+        "class",
+        """
+        @torch.inference_mode()
+        def generate_careful_{u}(self, input_ids: torch.LongTensor, max_new_tokens: int):
+            cache, step = None, input_ids
+            for _ in range(max_new_tokens):
+                out = self(step, past_key_values=copy.deepcopy(cache), use_cache=True)
+                cache = out.past_key_values
+                step = out.logits[:, -1:].argmax(-1)
+            return step
+        ---
+        @torch.no_grad()
+        def generate_ahead_{u}(self, input_ids: torch.LongTensor, past_key_values, max_new_tokens: int):
+            for _ in range(max_new_tokens):
+                kept = copy.deepcopy(past_key_values)
+                ahead = self(input_ids[:, -1:], past_key_values=kept, use_cache=True).logits.argmax(-1)
+                out = self(ahead, past_key_values=past_key_values, use_cache=True)
+                input_ids = torch.cat([input_ids, out.logits[:, -1:].argmax(-1)], dim=1)
+            return input_ids
+        """,
+        """
+        @torch.inference_mode()
+        def answers_{u}(self, prefix: torch.LongTensor, prompts: list):
+            cache = self(prefix, use_cache=True).past_key_values
+            found = []
+            for prompt in prompts:
+                found.append(self(prompt, past_key_values=copy.deepcopy(cache)).logits[:, -1])
+            return found
+        ---
+        @torch.inference_mode()
+        def generate_careful_{u}(self, input_ids: torch.LongTensor, max_new_tokens: int):
+            cache, step = None, input_ids
+            for _ in range(max_new_tokens):
+                out = self(step, past_key_values=cache, use_cache=True)
+                cache = out.past_key_values
+                step = out.logits[:, -1:].argmax(-1)
+            return step
         """,
     ),
     _faults(

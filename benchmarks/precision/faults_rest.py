@@ -346,7 +346,7 @@ FUSION = (
     ),
     _faults(
         "AWP306",
-        "layer",
+        "decoder",
         """
         freq_{u} = 1.0 / (10000.0 ** (torch.arange(0, 64, 2, device={x}.device).float() / 64))
         {x} = {x} + 0.0 * freq_{u}.sum()
@@ -359,6 +359,25 @@ FUSION = (
         ---
         ramp_{u} = {x} * 0.5
         {x} = {x} + ramp_{u}
+        """,
+    ),
+    _faults(
+        "AWP306",
+        "encoder",
+        """
+        length_{u} = {x}.shape[1]
+        mask_{u} = torch.full((length_{u}, length_{u}), float("-inf"), device={x}.device).triu(1)
+        {x} = {x} + 0.0 * mask_{u}[0, 0]
+        ---
+        near_{u} = torch.tril(torch.ones({x}.shape[1], {x}.shape[1], device={x}.device), diagonal=128)
+        {x} = {x} * near_{u}[-1, 0]
+        """,
+        """
+        freq_{u} = 1.0 / (10000.0 ** (torch.arange(0, 64, 2, device={x}.device).float() / 64))
+        {x} = {x} + 0.0 * freq_{u}.sum()
+        ---
+        mask_{u} = torch.full((64, 64), float("-inf"), device={x}.device).triu(1)
+        {x} = {x} + 0.0 * mask_{u}[0, 0]
         """,
     ),
     _faults(

@@ -177,7 +177,7 @@ def main() -> int:
                 evidence = outcome.evidence[name]
                 results.append(_scored(program, name, evidence, unit, gain, low, high))
                 rows.append([str(cell) for cell in results[-1]["row"]])
-                print(name, evidence.verdict.value, evidence.reason)
+                print(*rows[-1], evidence.reason, flush=True)
     text = table(rows) + "\n" + _summary(results)
     print(text)
     if options.save:

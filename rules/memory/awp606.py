@@ -142,7 +142,7 @@ def _finds_nothing_to_do(node: ast.Call, receiver: ast.expr, view: FunctionView,
     name = ast.unparse(receiver)
     if node.func.attr not in _CASTS:
         # a part of an object stays where it is moved, unless something in the file moves it away
-        return name.startswith("self.") and not re.search(
+        return re.match(r"self\b", name) is not None and not re.search(
             rf"\b{re.escape(name)}\.(cpu\(|to\([\"']?(cpu|meta))", file.text
         )
     return not any(

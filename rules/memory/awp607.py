@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from awp_lint.detector.finding import Confidence, Event, MarkKind, RootCause
-from awp_lint.detector.semantics.view import FileView, FunctionView
+from awp_lint.detector.semantics.view import FileView, Frequency, FunctionView, Level
 from awp_lint.rules.base import Candidate, Rule
 from awp_lint.rules.common import argument, callee, frequency_reason, lower, often, served_frequency, short, sureness
+
+#: What a decode loop grows: as large as all that was said.
+_CACHE = re.compile(r"(^|_)(past(_key_values?|_kv)?|kv|(kv_?)?cache)$")
+
+_STEPS = frozenset((Level.STEP, Level.TOKEN))
+_WITHIN = _STEPS | {Level.LAYER, Level.EXPERT}
 
 
 class HotCopy(Rule):
@@ -37,12 +44,16 @@ class HotCopy(Rule):
     fine = """
         - Set-up, tests, training.
         - Small objects that are really changed afterwards; a run tells what it costs.
-        - Shown at low confidence but for one kind: an object that copies itself, with a `memo` that keeps parts of it
-          out of the copy, once a request or more often. Somebody found these parts too expensive, and the rest is
-          still walked. Readers of real findings turned the others down, right and not worth a change as most were.
+        - A cache of a common prefix that each prompt starts from: the model writes into it, so each needs its own.
+        - Shown at low confidence but for three kinds. Readers of real findings turned the others down, right and not
+          worth a change as most were. A tensor of the device, or a dictionary or list of them, in every step, token or
+          layer: all of its memory is copied. A KV cache at every step or token. An object that copies itself, with a
+          `memo` that keeps parts of it out of the copy, once a request or more often: somebody found these parts too
+          expensive, and the rest is still walked.
         """
     safety = """
-        A recommendation only: copy what is written (`copy.copy`, `dataclasses.replace`, `dict(...)`).
+        A recommendation only: copy what is written (`copy.copy`, `dataclasses.replace`, `dict(...)`). A tensor that
+        nobody writes into needs no copy; a cache that is only read ahead can be cut back to its length (`crop`).
         """
     references = (
         "vllm-project/vllm#17731 copying request parameters, harmless until something large hung off them",
@@ -88,7 +99,7 @@ class HotCopy(Rule):
         if frequency is None:
             return
         confidence = sureness(view, node, frequency)
-        if not _copies_itself(node, view):
+        if not (_copies_itself(node, view) or _copies_memory(node.args[0], frequency, view)):
             confidence = Confidence.LOW
         copied = short(node.args[0], 40)
         yield Candidate(
@@ -99,6 +110,17 @@ class HotCopy(Rule):
             frequency=frequency,
             why=frequency_reason(frequency),
         )
+
+
+def _copies_memory(copied: ast.expr, frequency: Frequency, view: FunctionView) -> bool:
+    """Whether tensors of the device are copied on a hot path, or a cache at every step."""
+    if not (frequency.known and frequency.hot):
+        return False
+    value = view.value(copied)
+    if value.on_device or (value.element is not None and value.element.on_device):
+        return not _WITHIN.isdisjoint(frequency.path)
+    name = copied.attr if isinstance(copied, ast.Attribute) else copied.id if isinstance(copied, ast.Name) else ""
+    return _CACHE.search(name) is not None and not _STEPS.isdisjoint(frequency.path) and bool(view.loops(copied))
 
 
 def _copies_itself(node: ast.Call, view: FunctionView) -> bool:
