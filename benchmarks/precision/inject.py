@@ -69,7 +69,7 @@ _SHARED = (
     "activations.py", "generation/utils.py", "generation/logits_process.py", "generation/stopping_criteria.py",
 )  # fmt: skip
 #: How many snippets one file takes at most, by kind, and one function: each of another rule or spelling.
-_SNIPPETS_A_FILE = {"layer": 18, "decoder": 6, "encoder": 6, "class": 6, "module": 8, "file": 3}
+_SNIPPETS_A_FILE = {"layer": 18, "decoder": 9, "encoder": 6, "class": 6, "module": 8, "file": 3}
 _SNIPPETS_A_SITE = {"layer": 3, "decoder": 3, "encoder": 3}
 #: Rules that hold their peace where a function has the other's snippet: a scan of their own.
 _APART = ("AWP501", "AWP503")
