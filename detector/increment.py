@@ -109,7 +109,7 @@ def _seen(facts: FileFacts, names: list[Name], left_out: set[Name]) -> tuple[obj
     scopes = [names[fact.scope] for fact in facts.imports]
     variables = [(name, _ref(ref, names)) for name, ref in facts.variables]
     bound = {name for name in facts.names if name not in plain}
-    return functions, classes, imports, scopes, bound, variables, facts.exports
+    return functions, classes, imports, scopes, bound, variables, facts.exports, facts.strings
 
 
 def _function(function: FunctionFact, names: list[Name]) -> tuple[object, ...]:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from awp_lint.detector.config import Settings
+from awp_lint.detector.config import DEFAULT_EXCLUDES, Settings
 from awp_lint.detector.configs import config_outcomes
 from awp_lint.detector.finding import Problem
 from awp_lint.detector.increment import Renumbering, State, unnoticed
@@ -106,6 +106,8 @@ class _Run:
         self.place = {file.found.path: index for index, file in enumerate(self.files)}
         self.fresh: dict[int, bytes] = {}  # pickled facts made in this run
         self.unpickled: dict[str, FileFacts] = {}
+        whole = settings.exclude == DEFAULT_EXCLUDES  # else who knows what was left out
+        self.walked = {file.module for file in self.files if whole and file.is_package and not file.found.named}
 
     def result(self) -> ScanResult:
         """The whole scan."""
@@ -156,6 +158,10 @@ class _Run:
         parts = (file.module, str(file.is_package), kind, str(scope), repr(self.settings.target))
         return key(what, digest or file.digest, *parts)
 
+    def _is_whole(self, file: ReadFile) -> bool:
+        """Whether the outermost package of a file was gone through: its own ``__init__`` was not named by itself."""
+        return not file.found.named and file.module.partition(".")[0] in self.walked
+
     def _briefs(self, scope: set[int]) -> list[Brief]:
         """What is to be known of every file; facts are made of those in scope that have none."""
         keys = [self._key("brief", index, index in scope) for index in range(len(self.files))]
@@ -204,7 +210,7 @@ class _Run:
         digest = hashlib.blake2b(digest_size=20)
         for index in usable:
             file = self.files[index]
-            for part in (file.found.path, file.module, str(file.is_package)):
+            for part in (file.found.path, file.module, str(file.is_package), str(self._is_whole(file))):
                 digest.update(part.encode("utf-8", "surrogatepass") + b"\0")
             digest.update(briefs[index].shape + briefs[index].values)
         about = repr(self.settings)
@@ -333,7 +339,8 @@ class _Run:
             data = self.fresh.get(index) or self_known.get(self._key("facts", index)) or self._facts(index)
             facts, value = load_facts(data)
             file = self.files[index]
-            indexed.append(IndexedFile(file.found.path, file.found.real, file.module, file.is_package, facts))
+            whole = self._is_whole(file)
+            indexed.append(IndexedFile(file.found.path, file.found.real, file.module, file.is_package, facts, whole))
             values.append(value)
         self.fresh.clear()
         self.unpickled = {file.path: file.facts for file in indexed}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from dataclasses import replace
 
 from awp_lint.detector.finding import Confidence
@@ -43,8 +44,6 @@ _PUTS_TOGETHER = frozenset({"cat", "concat", "stack", "hstack", "vstack"})
 #: What reads a number from the device, and what brings more of it to the host.
 _READS = frozenset(("AWP101", "AWP108"))
 _BRINGS = frozenset(("cpu", "tolist", "numpy"))
-#: A file that says what it gives others.
-_EXPORTS = re.compile(r"^__all__\b", re.MULTILINE)
 #: What happens a few times a request, and who runs it.
 _FEW = _ONE_AN_ITEM = frozenset((Level.REQUEST, Level.ITEM, Level.LOOP))
 #: What a begin index saves is told once for all steps.
@@ -231,16 +230,23 @@ def _beside_a_read(node: ast.AST, view: FunctionView) -> bool:
 
 
 def _left_over(frequency: Frequency, view: FunctionView, file: FileView) -> bool:
-    """Whether a class, or one of its file that calls it, is named nowhere in the file but where it is defined, and is
-    not among what the file gives others."""
-    counts: dict[str, int] | None = file.memo.get(_left_over)
-    if counts is None:
-        counts = file.memo[_left_over] = {}
-        if _EXPORTS.search(file.text):
-            for name in re.findall(r"\b[A-Z]\w+", file.text):
-                counts[name] = counts.get(name, 0) + 1
+    """Whether a class, or one of its file that calls it, is named nowhere but where it is defined, in the whole
+    package, and its file says that it is not for others."""
     methods = [view.qualname, *(frame.function for frame in frequency.chain if frame.path == view.path)]
-    return any(counts.get(method.partition(".")[0]) == 1 and "." in method for method in methods)
+    classes = {cls for cls, dot, _ in (method.partition(".") for method in methods) if dot}
+    return any(_named_once(cls, file) and file.is_spare(cls) for cls in classes)
+
+
+def _named_once(cls: str, file: FileView) -> bool:
+    """Whether a class is named once in its file, and is handed to nothing where it is defined: to a decorator, or to
+    what takes keywords of classes."""
+    counts: Counter[str] | None = file.memo.get(_named_once)
+    if counts is None:
+        counts = file.memo[_named_once] = Counter(re.findall(r"\w+", file.text) if "__all__" in file.text else ())
+    if counts[cls] != 1 or counts["globals"] or "sys.modules" in file.text:
+        return False
+    own = [s for s in file.tree.body if isinstance(s, ast.ClassDef) and s.name == cls]
+    return len(own) == 1 and not own[0].decorator_list and not own[0].keywords
 
 
 def _in_a_spare(frequency: Frequency, view: FunctionView) -> bool:

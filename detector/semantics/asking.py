@@ -54,6 +54,10 @@ class ProjectView(Outside, Protocol):
     def speaks_of(self, word: str) -> bool:
         """Whether a function, an import or a call anywhere in the project has the word in its name."""
 
+    def is_spare(self, cls: str) -> bool:
+        """Whether the whole package is there to see, a class of the file, by its plain name, is not among what the file
+        gives others, and no other file names it."""
+
     def reached(self, qualname: str, line: int, call: tuple[int, int]) -> tuple[str, ...]:
         """Dotted names of the project's functions that the call at (line, UTF-8 column) in that function may run."""
 
@@ -117,6 +121,9 @@ class Asking:
 
     def speaks_of(self, word: str) -> bool:
         return self._ask(("speaks_of", word))  # type: ignore[no-any-return]
+
+    def is_spare(self, cls: str) -> bool:
+        return self._ask(("is_spare", cls))  # type: ignore[no-any-return]
 
     def entered(self, qualname: str, line: int) -> Entered:
         number = self._numbers.get((qualname, line))
@@ -195,7 +202,7 @@ def from_project(project: Any, path: str, answers: Answers | None = None) -> Cal
             return known[question]
         except KeyError:
             name, *arguments = question
-            if name in ("entry", "parts", "reached", "callers", "defaults"):
+            if name in ("entry", "parts", "reached", "callers", "defaults", "is_spare"):
                 arguments = [path, *arguments]
             answer = known[question] = getattr(project, name)(*arguments)
             return answer

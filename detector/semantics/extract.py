@@ -32,6 +32,7 @@ from awp_lint.detector.semantics.facts import (
 from awp_lint.detector.semantics.loops import loop_kind
 from awp_lint.detector.semantics.masking import lines_with, source_lines
 from awp_lint.detector.semantics.positions import last_alone
+from awp_lint.detector.semantics.spare import adds_exports, named_in_strings
 from awp_lint.detector.semantics.switches import default_of
 from awp_lint.detector.semantics.view import LoopKind, Region
 
@@ -90,9 +91,10 @@ class _Extractor(Calling):
             ),
             names=tuple(self.names),
             variables=tuple((name, ref) for name, ref in top.env.items() if ref not in (UNKNOWN, name)),
-            exports=self.exports,
+            exports=None if adds_exports(self.text) else self.exports,
             nodes=self.nodes,
             loops=self.loops,
+            strings=named_in_strings(self.text),
         )
 
     def finished(self, f: FunctionDraft) -> FunctionFact:
@@ -649,5 +651,6 @@ def first_line(node: ast.stmt) -> int:
 
 def _literal_names(node: ast.expr) -> tuple[str, ...] | None:
     if isinstance(node, (ast.List, ast.Tuple)):
-        return tuple(e.value for e in node.elts if isinstance(e, ast.Constant) and isinstance(e.value, str))
+        names = tuple(e.value for e in node.elts if isinstance(e, ast.Constant) and isinstance(e.value, str))
+        return names if len(names) == len(node.elts) else None
     return None

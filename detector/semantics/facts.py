@@ -146,6 +146,7 @@ class FileFacts(NamedTuple):
     exports: tuple[str, ...] | None  # __all__ where it is a literal
     nodes: int  # size of the tree, in walked nodes
     loops: bool  # whether code outside functions loops
+    strings: tuple[str, ...] = ()  # names of classes that strings are
 
 
 def packed(facts: FileFacts) -> tuple[Any, ...]:
@@ -206,6 +207,6 @@ def shape(facts: FileFacts) -> bytes:
     ]  # fmt: skip
     classes = [(c.qualname, c.outer, c.bases, c.decorators, c.methods, c.attributes, c.defaults) for c in facts.classes]
     imports = [tuple(fact) for fact in facts.imports]
-    plain: Any = (imports, functions, classes, facts.names, facts.variables, facts.exports)
+    plain: Any = (imports, functions, classes, facts.names, facts.variables, facts.exports, facts.strings)
     # version 2 of the format: later ones tell how often an object is referred to, which is chance
     return hashlib.blake2b(marshal.dumps(plain, 2), digest_size=16).digest()

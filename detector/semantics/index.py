@@ -20,13 +20,15 @@ _NO_CUT = sys.maxsize
 
 @dataclass(frozen=True, slots=True)
 class IndexedFile:
-    """A file's facts with its place. ``path`` is what people see, ``real`` absolute; modules are unique in an index."""
+    """A file's facts with its place. ``path`` is what people see, ``real`` absolute; modules are unique in an index.
+    ``whole``: the package that it belongs to was gone through as a whole."""
 
     path: str
     real: str
     module: str
     is_package: bool
     facts: FileFacts
+    whole: bool = False
 
 
 class Entity(NamedTuple):

@@ -15,6 +15,7 @@ from awp_lint.detector.semantics.callgraph import CallGraph
 from awp_lint.detector.semantics.facts import GUARD_LAST, GUARD_OFF, GUARD_REFERENCE, function_names
 from awp_lint.detector.semantics.frequency import Frequencies, Reach
 from awp_lint.detector.semantics.index import Index, IndexedFile
+from awp_lint.detector.semantics.spare import is_spare
 from awp_lint.detector.semantics.summaries import FileValues, link_values
 from awp_lint.detector.semantics.values import Certainty, Value
 from awp_lint.detector.semantics.view import Level, Region
@@ -172,6 +173,10 @@ class Linked:
                 for file in self.index.files
             )
         return known
+
+    def is_spare(self, path: str, cls: str) -> bool:
+        """Whether nothing outside a file can name its class of this name: see :func:`.spare.is_spare`."""
+        return is_spare(self.index, path, cls)
 
     def _place(self, gid: int, call: int) -> Place:
         number = self.index.function_file[gid]

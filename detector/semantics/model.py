@@ -72,6 +72,9 @@ class FileModel:
     def speaks_of(self, word: str) -> bool:
         return self.project.speaks_of(word)
 
+    def is_spare(self, cls: str) -> bool:
+        return self.project.is_spare(cls)
+
     def defaults(self, field: str) -> tuple[str, ...]:
         """The texts of a field's defaults in the configuration classes that the file imports or defines."""
         return self.project.defaults(field)

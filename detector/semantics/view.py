@@ -229,6 +229,10 @@ class FileView(Protocol):
     def speaks_of(self, word: str) -> bool:
         """Whether a function, an import or a call anywhere in the project has the word in its name."""
 
+    def is_spare(self, cls: str) -> bool:
+        """Whether the whole package is there to see, a class of the file, by its plain name, is not among what the file
+        gives others, and no other file names it."""
+
     def defaults(self, field: str) -> tuple[str, ...]:
         """The texts of a field's defaults in the configuration classes that the file imports or defines."""
 

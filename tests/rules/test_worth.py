@@ -463,13 +463,6 @@ def test_bytes_are_made_on_the_host() -> None:
     assert levels(code.format(given="list[np.ndarray]"), "AWP101") == {"medium"}
 
 
-def test_a_class_that_nobody_names() -> None:
-    code = LAYER.format(body="print(hidden_states.max().item())") + "\n    __all__ = [{names}]\n"
-    assert ("AWP101", "medium") in found(code.format(names="'Attention'"))
-    assert ("AWP101", "low") in found(code.format(names="'Other'"))
-    assert ("AWP101", "medium") in found(code.format(names="'Other'") + "\n    LAYERS = {'a': Attention}\n")
-
-
 def test_a_number_that_is_read_after_the_device_was_waited_for() -> None:
     code = """
         import torch
