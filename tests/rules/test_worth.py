@@ -11,6 +11,7 @@ from awp_lint.detector.semantics.model import view_of_source
 from awp_lint.rules.common import prepares_on_host, through_host
 from awp_lint.rules.engine import run_rules
 from awp_lint.rules.registry import all_rules
+from awp_lint.rules.worth import DOUBTS, counts_anywhere
 
 
 def found(code: str, path: str = "code.py") -> set[tuple[str, str]]:
@@ -529,3 +530,15 @@ def test_the_truth_of_a_number_that_a_bound_reads_anyway() -> None:
         view_of_source(textwrap.dedent(code.format(first="1 if size > 1 else 0"))), all_rules()
     ).findings
     assert [(f.rule, f.also) for f in findings if f.rule in ("AWP102", "AWP104")] == [("AWP104", ("AWP102",))]
+
+
+def test_each_kind_has_a_name_of_its_own_and_a_reason_of_one_line() -> None:
+    names = [item.name for item in DOUBTS.doubts]
+    assert len(names) == len(set(names)) > 20
+    for item in DOUBTS.doubts:
+        assert 20 < len(item.reason) < 120 and item.reason.endswith("."), item.name
+        assert any(item.rules.fullmatch(rule.id) for rule in all_rules()), item.name
+
+
+def test_caches_are_flushed_where_requests_never_come() -> None:
+    assert [rule.id for rule in all_rules() if counts_anywhere(rule.id)] == ["AWP605"]

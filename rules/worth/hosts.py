@@ -1,0 +1,68 @@
+"""Tensors that live on the host, by what authors and serving engines do with them."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from awp_lint.detector.semantics.view import FileView, FunctionView
+from awp_lint.rules.told import called_host
+from awp_lint.rules.worth.source import behind
+from awp_lint.rules.worth.table import Case, doubt
+
+#: Sizes and masks of multi-modal inputs that serving engines keep on the host, in all models.
+_KEPT_ON_HOST = re.compile(r"(\w+_)?(grid_thws?|grid_hws?|is_embed|spatial_crop|num_pooled_patches|(tgt|target)_sizes)")
+#: A file of such an engine, or of a model written for one.
+_ENGINE = re.compile(r"^\s*(from|import) (vllm|sglang|lmdeploy|aphrodite)\b", re.MULTILINE)
+#: A model's own: ``image_sizes=MultiModalFieldConfig.batched("image", keep_on_cpu=True)``.
+_KEPT_FIELD = re.compile(r"\b(\w+)[\"']?\s*[=:]\s*MultiModalFieldConfig\.\w+\((?:[^()]|\([^()]*\))*\bkeep_on_cpu=True")
+#: Methods that give a copy of an object on the host, asynchronously as a rule: its others work on that copy.
+_TO_HOST = re.compile(r"_?(to|copy_to)_(cpu|host)(_\w+)?")
+
+
+@doubt(r"AWP[16]\d+")
+def said_to_be_on_host(case: Case) -> bool:
+    """It comes from a parameter that is said to hold a tensor on the host."""
+    return called_host(behind(case.node, case.view), case.view, case.file)
+
+
+@doubt(r"AWP[16]\d+")
+def has_host_twin(case: Case) -> bool:
+    """A method reads a part of its own object, whose class has a method that brings all of it to the host."""
+    view = case.view
+    if view.class_name is None or view.qualname.endswith(".__init__"):
+        return False
+    own, _, name = view.qualname.rpartition(".")
+    if _TO_HOST.fullmatch(name) or not any(
+        isinstance(part, ast.Attribute) and isinstance(part.value, ast.Name) and part.value.id == "self"
+        for part in ast.walk(case.node)
+    ):
+        return False
+    methods: frozenset[str] | None = case.file.memo.get(has_host_twin)
+    if methods is None:
+        methods = case.file.memo[has_host_twin] = frozenset(v.qualname for v in case.file.functions())
+    return any(m.startswith(f"{own}.") and _TO_HOST.fullmatch(m[len(own) + 1 :]) for m in methods)
+
+
+@doubt(r"AWP[16]\d+")
+def kept_on_host(case: Case) -> bool:
+    """It comes from a multi-modal input that serving engines never move to the device."""
+    if not _of_engine(case.view, case.file):
+        return False
+    fields = case.file.memo.get(kept_on_host)
+    if fields is None:
+        fields = case.file.memo[kept_on_host] = frozenset(_KEPT_FIELD.findall(case.file.text))
+    return any(name in fields or _KEPT_ON_HOST.fullmatch(name) for name in behind(case.node, case.view))
+
+
+def _of_engine(view: FunctionView, file: FileView) -> bool:
+    """Whether a file belongs to a serving engine, whose processors make the sizes of inputs and keep them there."""
+    if "vllm/" in view.path:
+        return True
+    known: bool | None = file.memo.get(_of_engine)
+    if known is None:
+        known = file.memo[_of_engine] = _ENGINE.search(file.text) is not None
+    return known
+
+
+DOUBTS = (said_to_be_on_host, has_host_twin, kept_on_host)

@@ -1,0 +1,83 @@
+"""Code that requests do not come to, or that is not there for them."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import Counter
+
+from awp_lint.detector.semantics.regions import is_template
+from awp_lint.detector.semantics.view import FileView
+from awp_lint.rules.common import beside_service
+from awp_lint.rules.told import called_debugging, called_export
+from awp_lint.rules.worth.table import Case, doubt
+
+#: Code that rarely runs, or for people: the reads are what it is there for.
+_ASIDE = re.compile(
+    r"(^|/)(eplb|visuali[sz]\w*|plotting|interpretab\w*|diagnos\w*|kv_transfer|kv_connector\w*)(/|\.py$)"
+    r"|(^|[/_])(visuali[sz](er|ation)s?|plots?|interpretability)\.py$"
+)
+#: Samples of reinforcement learning, drawn with their probabilities.
+_ROLLOUT = re.compile(r"(^|_)rollout(_|$)")
+
+
+@doubt()
+def template(case: Case) -> bool:
+    """A file that others are generated from: it is they that run."""
+    return is_template(case.view.path)
+
+
+@doubt(r"AWP(?!605)\d+")  # caches are flushed in training, too
+def unserved(case: Case) -> bool:
+    """The other branch of a switch, what only training or an error message needs, what objects do when made."""
+    return beside_service(case.view, case.node, case.frequency)
+
+
+@doubt(r"AWP[16]\d+")
+def aside(case: Case) -> bool:
+    """A tool for people, or what rarely runs: its reads are what it is there for."""
+    return _ASIDE.search(case.view.path) is not None
+
+
+@doubt()
+def said_to_be_export(case: Case) -> bool:
+    """Below a flag that is said to hold of exported models only."""
+    return called_export(case.node, case.view, case.file)
+
+
+@doubt()
+def said_to_be_debugging(case: Case) -> bool:
+    """A function or class that is said to be there for debugging."""
+    return called_debugging(case.view, case.file)
+
+
+@doubt()
+def rollout(case: Case) -> bool:
+    """Samples of reinforcement learning, drawn with their probabilities: training."""
+    return _ROLLOUT.search(case.view.qualname) is not None and "log_prob" in case.file.text
+
+
+@doubt()
+def left_over(case: Case) -> bool:
+    """A class that is named nowhere but where it is defined, in the whole package, and is not for others.
+
+    Or one of its file that calls it is.
+    """
+    frames = (frame.function for frame in case.frequency.chain if frame.path == case.view.path)
+    classes = {cls for cls, dot, _ in (name.partition(".") for name in (case.view.qualname, *frames)) if dot}
+    return any(_named_once(cls, case.file) and case.file.is_spare(cls) for cls in classes)
+
+
+def _named_once(cls: str, file: FileView) -> bool:
+    """Whether a class is named once in its file, and is handed to nothing where it is defined: to a decorator, or to
+    what takes keywords of classes."""
+    counts: Counter[str] | None = file.memo.get(_named_once)
+    if counts is None:
+        counts = file.memo[_named_once] = Counter(re.findall(r"\w+", file.text) if "__all__" in file.text else ())
+    if counts[cls] != 1 or counts["globals"] or "sys.modules" in file.text:
+        return False
+    own = [s for s in file.tree.body if isinstance(s, ast.ClassDef) and s.name == cls]
+    return len(own) == 1 and not own[0].decorator_list and not own[0].keywords
+
+
+DOUBTS = (template, unserved, aside, said_to_be_export, said_to_be_debugging, rollout, left_over)

@@ -1,0 +1,65 @@
+"""One wait, copy or small kernel beside what a request or an item of it takes."""
+
+from __future__ import annotations
+
+import ast
+
+from awp_lint.detector.semantics.view import FunctionView, Level
+from awp_lint.rules.batching.calls import over_batches
+from awp_lint.rules.common import whole_program
+from awp_lint.rules.worth.table import Case, doubt
+
+#: Findings about one wait, copy or small kernel: they must run more often than once a request or an item of it.
+_SINGLE = r"AWP(10[124567]|30[16]|60[1-5]|610)"
+#: What happens a few times a request.
+FEW = frozenset((Level.REQUEST, Level.ITEM, Level.LOOP))
+
+
+@doubt(_SINGLE, seldom=True)
+def once_an_item(case: Case) -> bool:
+    """Once a request or a batch, or once an item without a loop of its own over them."""
+    if case.path == (Level.REQUEST,):
+        return True
+    if case.path != (Level.REQUEST, Level.ITEM) or _paid_by_each(case):
+        return False
+    return _without_own_loop(case.node, case.view)
+
+
+@doubt("AWP105", seldom=True)
+def one_selection_an_item(case: Case) -> bool:
+    """One selection by a mask for each item, beside all else that is done for it."""
+    return FEW.issuperset(case.path) and Level.ITEM in case.path and not _paid_by_each(case)
+
+
+@doubt(_SINGLE, seldom=True)
+def beside_generation(case: Case) -> bool:
+    """``generate`` or what it calls does it once an item, before or after all the tokens of it."""
+    if case.path[-1] is not Level.ITEM or not FEW.issuperset(case.path):
+        return False
+    functions = (*(frame.function for frame in case.frequency.chain), case.view.qualname)
+    names = [name.rpartition(".")[2] for name in functions]
+    return "forward" not in names and any(name.startswith("generate") for name in names)
+
+
+@doubt("AWP101", seldom=True)
+def read_of_the_prompt(case: Case) -> bool:
+    """A model reads something once an image or row of what it is given, before all the tokens of a request."""
+    if case.path not in ((Level.REQUEST, Level.ITEM), (Level.REQUEST, Level.LOOP)) or not case.frequency.chain:
+        return False
+    first = case.frequency.chain[0]
+    return first.line == 0 and first.function.endswith(".generate")
+
+
+def _paid_by_each(case: Case) -> bool:
+    """Whether a program's own loop over its items is seen: each of them pays."""
+    return whole_program(case.frequency) and Level.ITEM in case.path
+
+
+def _without_own_loop(node: ast.AST, view: FunctionView) -> bool:
+    """Whether a statement that runs once an item does so by its callers, or by loops over batches alone."""
+    loops = list(view.loops(node))
+    batches = [not isinstance(loop, ast.While) and over_batches(loop) for loop in loops]
+    return all(batches) if loops else view.frequency(view.node).path == (Level.REQUEST, Level.ITEM)
+
+
+DOUBTS = (once_an_item, one_selection_an_item, beside_generation, read_of_the_prompt)
