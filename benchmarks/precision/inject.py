@@ -10,9 +10,9 @@ fault counts as found where its rule (alone, or absorbed by another one's findin
 look-alike is a false alarm of its rule if it has one there. The last column counts those on which another rule has one.
 
 A fault is one by the definition of ``reading.md``, in the place where it is written: what is small is a fault where a
-token or a step passes (``decoder``: the ``forward`` of a layer that is handed the cache), and a look-alike in the layers
-of a model that takes its input whole and generates nothing (``encoder``). A rule with faults of two kinds has half of
-them of each.
+token passes (``decoder``: the ``forward`` of a layer that is handed the cache), and a look-alike in the layers of a
+model that takes its input whole and generates nothing (``encoder``). A rule with faults of two kinds has half of them
+of each.
 """
 
 from __future__ import annotations

@@ -92,6 +92,14 @@ class Binding(Referring):
         elif isinstance(container, ast.Attribute):
             self.write(container, f, made)
 
+    def extended(self, node: ast.AugAssign, f: FunctionDraft) -> None:
+        """``blocks += [Block()]``: what is known to be in the list that is added is in the other one then."""
+        added = self.ref(node.value, f) if isinstance(node.op, ast.Add) else UNKNOWN
+        if isinstance(added, tuple) and added[0] == "{}":
+            for ref in added[1:]:
+                assert isinstance(ref, (str, tuple))
+                self.grow(node.target, ref, f)
+
     def merge(self, f: FunctionDraft, other: dict[str, Ref]) -> None:
         """Join the names of two branches."""
         env = f.env

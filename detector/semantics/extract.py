@@ -366,6 +366,7 @@ class _Extractor(Calling):
             elif isinstance(node.target, ast.Name):
                 f.store(node.target.id, node.lineno)
                 f.flags[node.target.id] = None
+            self.extended(node, f)
         elif isinstance(node, (ast.Import, ast.ImportFrom)):
             self.imported(node, f)
         elif isinstance(node, ast.Assert):

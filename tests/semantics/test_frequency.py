@@ -120,6 +120,31 @@ def test_the_chain_explains_the_path(link: Any) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    "grown", ["blocks += [Block()]", "blocks += [Block() for _ in range(2)]", "blocks.append(Block())"]
+)
+def test_a_list_that_is_added_to_another_holds_what_is_called(link: Any, grown: str) -> None:
+    model = f"""
+        from torch import nn
+        from .layers import Block
+
+        class Model(nn.Module):
+            def __init__(self, widths):
+                super().__init__()
+                blocks = []
+                for width in widths:
+                    {grown}
+                self.layers = nn.ModuleList(blocks)
+            def forward(self, ids):
+                for layer in self.layers:
+                    ids = layer(ids)
+                return ids
+        """
+    project = link({**LIBRARY, "lib/model.py": model})
+    assert frequency(project, "lib.layers.Block.forward") == "request×token×layer proven"
+    assert chain(project, "lib.layers.Attention.forward")[-1] == ("lib/layers.py", 17, "Block.forward")
+
+
 def test_set_up_and_training_do_not_heat(link: Any) -> None:
     project = link(LIBRARY)
     assert frequency(project, "lib.layers.build_tables").startswith("setup")
