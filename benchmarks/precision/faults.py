@@ -22,6 +22,10 @@ class Faults:
     good: tuple[str, ...]
     same: tuple[str, ...] = ()  # rules whose findings on the same lines name the same fault
 
+    def snippets(self, fault: bool) -> tuple[str, ...]:
+        """The faults, or the look-alikes."""
+        return self.bad if fault else self.good
+
 
 def snippets(text: str) -> tuple[str, ...]:
     """Snippets parted by lines of dashes."""
@@ -688,6 +692,21 @@ ATTENTION = (
         ---
         start_{u} = 0
         self.past_key[:, start_{u} : start_{u} + {x}.shape[1]] = {x}
+        """,
+    ),
+    _faults(
+        "AWP506",
+        "encoder",
+        "",
+        """
+        key_{u} = {x}.unsqueeze(1)
+        if getattr(self, "past_key", None) is not None:
+            key_{u} = torch.cat([self.past_key, key_{u}], dim=2)
+        ---
+        value_{u} = {x}.unsqueeze(1)
+        past_value_{u} = getattr(self, "past_value", None)
+        if past_value_{u} is not None:
+            value_{u} = torch.cat((past_value_{u}, value_{u}), dim=-2)
         """,
     ),
     _faults(

@@ -69,7 +69,7 @@ _SHARED = (
     "activations.py", "generation/utils.py", "generation/logits_process.py", "generation/stopping_criteria.py",
 )  # fmt: skip
 #: How many snippets one file takes at most, by kind, and one function: each of another rule or spelling.
-_SNIPPETS_A_FILE = {"layer": 18, "decoder": 9, "encoder": 6, "class": 6, "module": 8, "file": 3}
+_SNIPPETS_A_FILE = {"layer": 18, "decoder": 12, "encoder": 6, "class": 6, "module": 8, "file": 3}
 _SNIPPETS_A_SITE = {"layer": 3, "decoder": 3, "encoder": 3}
 #: Rules that hold their peace where a function has the other's snippet: a scan of their own.
 _APART = ("AWP501", "AWP503")
@@ -167,11 +167,12 @@ def plant(faults: Sequence[Faults], available: dict[str, list[Site]], count: int
     for listed in free.values():
         listed.sort(key=lambda site: order[site.file])  # few files, all their sites (a stable sort)
     planted: list[Planted] = []
-    entries = Counter(one.rule for one in faults)
+    kinds = Counter((one.rule, fault) for one in faults for fault in (True, False) if one.snippets(fault))
     for one in faults:
         taken: set[tuple[str, int]] = set()  # functions that hold a snippet of the rule already
-        for fault, snippets in ((True, one.bad), (False, one.good)):
-            for number in range(count // entries[one.rule]):
+        for fault in (True, False):
+            snippets = one.snippets(fault)
+            for number in range(count // kinds[one.rule, fault] if snippets else 0):
                 site = _next(free[one.kind], taken if one.kind in _SNIPPETS_A_SITE else set())
                 if site is None:
                     break
