@@ -1,4 +1,4 @@
-"""Predictions against measurements: every planted statement of ``steps.py``, profiled once, then taken out for real.
+"""Predictions against measurements: every planted statement of ``steps.py``, profiled once, then mended for real.
 
     python benchmarks/replay/predict.py                     all programs on the accelerator
     python benchmarks/replay/predict.py decode --keep DIR   keep sessions and traces
@@ -162,10 +162,16 @@ def main() -> int:
     parser.add_argument("--pairs", type=int, default=40)
     parser.add_argument("--block", type=float, default=0.05, help="seconds of a measured block (default %(default)s)")
     parser.add_argument("--keep", type=Path, help="folder for sessions and traces")
+    parser.add_argument("--results", type=Path, help="append the results to this file, a line a statement")
+    parser.add_argument("--sum", type=Path, nargs="+", help="only the table and the sums of such files")
     parser.add_argument("--save", action="store_true", help="keep the result in benchmarks/results")
     options = parser.parse_args()
     rows = [["statement", "verdict", "unit", "predicted", "low", "high", "measured", "low", "high", "host", "hit"]]
     results: list[dict[str, Any]] = []
+    if options.sum:
+        results = [json.loads(line) for file in options.sum for line in file.read_text().splitlines()]
+        print(table([*rows, *([str(cell) for cell in r["row"]] for r in results)]) + "\n" + _summary(results))
+        return 0
     with tempfile.TemporaryDirectory() as scratch:
         for program in options.programs:
             folder = (options.keep or Path(scratch)) / program
@@ -178,6 +184,9 @@ def main() -> int:
                 results.append(_scored(program, name, evidence, unit, gain, low, high))
                 rows.append([str(cell) for cell in results[-1]["row"]])
                 print(*rows[-1], evidence.reason, flush=True)
+                if options.results:
+                    with options.results.open("a") as file:
+                        file.write(json.dumps(results[-1]) + "\n")
     text = table(rows) + "\n" + _summary(results)
     print(text)
     if options.save:

@@ -1,10 +1,12 @@
-"""Decode-like programs with planted statements, each of which can be left out, to try the replay's predictions on.
+"""Decode-like programs with planted statements, each of which can be mended, to try the replay's predictions on.
 
     python benchmarks/replay/steps.py decode --seconds 15            run it (this is what gets profiled)
     python benchmarks/replay/steps.py decode --measure read          what the step gains without the statement
 
-A line's comment ``planted: NAME EVENT CAUSE`` says what is planted there. ``--measure`` takes turns: pairs of blocks
-with and without the statement, random order within a pair, drained before and after each block.
+A line's comment ``planted: NAME EVENT CAUSE`` says what is planted there. Taken out is what its fix takes out: a read
+leaves the value on the device, a selection by a mask becomes one by values, a loop over rows one call, a copy and host
+work go. ``--measure`` takes turns: pairs of blocks with and without the statement, random order within a pair, drained
+before and after each block.
 """
 
 from __future__ import annotations
@@ -54,6 +56,8 @@ class Decode(torch.nn.Module):
         x = self.half(0, x)
         if "middle" not in OFF:
             self.token = x.sum().item()  # planted: middle WAIT runtime
+        else:
+            x.sum()
         x = self.half(1, x)
         if "host" not in OFF:
             count(self.work)  # planted: host HOST scheduling
@@ -63,6 +67,8 @@ class Decode(torch.nn.Module):
             self.table * 2
         if "picked" not in OFF:
             _picked = self.table[self.table > 3.0]  # planted: picked WAIT runtime
+        else:
+            torch.where(self.table > 3.0, self.table, 0.0)
         bias = self.cached
         if "upload" not in OFF:
             bias = self.bias.to(self.device)  # planted: upload COPY memory
@@ -71,6 +77,8 @@ class Decode(torch.nn.Module):
             _fetched = self.cached.cpu()  # planted: fetch COPY memory
         if "read" not in OFF:
             self.token = x.argmax().item()  # planted: read WAIT runtime
+        else:
+            x.argmax()
         return x
 
 
@@ -256,6 +264,7 @@ def main() -> None:
             for name in options.measure or PLANTED:
                 print(json.dumps(measure(model, name, options.pairs, options.block)), flush=True)
             return
+        generate(model, 16)  # what compiles does so here
         end = time.monotonic() + options.seconds
         while time.monotonic() < end:
             generate(model, 16)

@@ -158,7 +158,15 @@ def process_costs(process: ProcessSession, kind: str, load: Loader) -> Costs:
         facts.problems.append(ahead)
     marked = np.concatenate(marked_ms) if marked_ms else np.empty(0)
     marks_unit_ms = float(marked.mean()) if marked.size else None
-    return Costs(table, facts, time, stretch, _whatif(process, time, facts, slices), marks_unit_ms, singles)
+    return Costs(
+        table,
+        facts,
+        time,
+        stretch,
+        _whatif(process, time, facts, slices, _calls_ms(table, time, marks_unit_ms)),
+        marks_unit_ms,
+        singles,
+    )
 
 
 def _ahead(time: units.UnitTime, facts: TraceFacts) -> str | None:
@@ -204,13 +212,24 @@ def _recorded(spans: units.Spans, stretches: Sequence[tuple[int, int]]) -> Bools
     return np.asarray((place >= 0) & (spans.end <= ends[np.maximum(place, 0)]), np.bool_)
 
 
-def _whatif(process: ProcessSession, time: units.UnitTime, facts: TraceFacts, slices: list[Slice]) -> WhatIf:
+def _calls_ms(table: MarkTable, time: units.UnitTime, marks_unit_ms: float | None) -> dict[int, float]:
+    """By mark, one execution's time in the marks-only windows, set against those windows' own unit time; ms."""
+    if time.mean_ms is None or not marks_unit_ms or not table.host_calls.size:
+        return {}
+    calls, took = table.host_calls.sum(axis=1), table.host_ms.sum(axis=1)
+    drift = time.mean_ms / marks_unit_ms
+    return {int(mark): float(drift * took[mark] / calls[mark]) for mark in np.flatnonzero(calls)}
+
+
+def _whatif(
+    process: ProcessSession, time: units.UnitTime, facts: TraceFacts, slices: list[Slice], calls_ms: dict[int, float]
+) -> WhatIf:
     baselines = [w for w in process.windows if w.kind is WindowKind.BASELINE]
     medians = [ms for w in baselines if (ms := units.median_ms([w])) is not None]
     if not slices or not medians or time.mean_ms is None:
         return WhatIf([], None)
     gap = 1 - float(facts.busy_ms.mean()) / time.mean_ms if facts.busy_ms.size else None
-    return whatif(slices, time.mean_ms, min(medians), gap)
+    return whatif(slices, time.mean_ms, min(medians), gap, calls_ms)
 
 
 def _pool(parts: list[Floats], count: int) -> Floats:

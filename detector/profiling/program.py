@@ -30,8 +30,8 @@ class Program:
 
     ``lead`` is the host's time before a step and ``events`` what the events in it weigh for the profiler; ``busy`` what
     the call itself takes when nothing blocks; ``target`` how many device work items back (0: the latest) a blocking
-    call waits for, -1 where it does not; ``work`` what it starts. ``call`` is the call's row in ``trace.calls``, -1 for
-    other steps. ``edges`` has ``(step, execution row, opens)`` of marks.
+    call waits for, -1 where it does not; ``work`` what it starts and ``kinds`` the numbers of their names. ``call`` is
+    the call's row in ``trace.calls``, -1 for other steps. ``edges`` has ``(step, execution row, opens)`` of marks.
     """
 
     units: int
@@ -40,6 +40,7 @@ class Program:
     busy: list[int]
     target: list[int]
     work: list[tuple[Work, ...]]
+    kinds: list[tuple[int, ...]]
     call: Ints
     begin: Ints
     edges: list[tuple[int, int, bool]]
@@ -72,10 +73,10 @@ def build(
     acting = within & (trace.thread[calls] == thread) & ((links.work > 0) | (costs.blocked > 0))
     chosen = np.flatnonzero(acting)
     edges = np.flatnonzero(marked & (executed.thread == thread) & (executed.open >= start) & (executed.close <= end))
-    begin, finish, row, edge = _steps(trace, chosen, spans, executed, edges)
+    works, kinds, first_of = _work(trace, links, chosen)
+    targets, tails, answer = _targets(trace, links, costs, chosen, first_of)
+    begin, finish, row, edge = _steps(trace, chosen, tails, spans, executed, edges)
     lead = np.maximum(begin - np.concatenate(([start], np.maximum.accumulate(finish)[:-1])), 0)
-    works, first_of = _work(trace, links, chosen)
-    targets, answer = _targets(trace, links, costs, chosen, first_of)
     busy = np.zeros(begin.size, np.int64)
     target = np.full(begin.size, -1, np.int64)
     is_call = row >= 0
@@ -95,6 +96,7 @@ def build(
         busy=busy.tolist(),
         target=target.tolist(),
         work=[works[place] if place >= 0 else () for place in places],
+        kinds=[kinds[place] if place >= 0 else () for place in places],
         call=np.where(is_call, row, -1),
         begin=begin,
         edges=[(step, int(e), bool(o)) for step, (e, o) in enumerate(edge) if e >= 0],
@@ -103,12 +105,13 @@ def build(
 
 
 def _steps(
-    trace: Trace, chosen: Ints, spans: Spans, executed: Executions, edges: Ints
+    trace: Trace, chosen: Ints, tails: Ints, spans: Spans, executed: Executions, edges: Ints
 ) -> tuple[Ints, Ints, Ints, list[tuple[int, bool]]]:
+    """Times, call rows and mark edges. What a copy does on the host behind its transfer counts to the next step."""
     calls = trace.calls[chosen]
     ticks = spans.end
     begin = np.concatenate([trace.start[calls], executed.open[edges], executed.close[edges], ticks])
-    finish = np.concatenate([trace.end[calls], executed.open[edges], executed.close[edges], ticks])
+    finish = np.concatenate([trace.end[calls] - tails, executed.open[edges], executed.close[edges], ticks])
     none = np.full(2 * edges.size + ticks.size, -1, np.int64)
     row = np.concatenate([chosen, none])
     owner = np.concatenate([np.full(chosen.size, -1, np.int64), edges, edges, np.full(ticks.size, -1, np.int64)])
@@ -130,8 +133,10 @@ def _events(trace: Trace, thread: int, begin: Ints, finish: Ints, start: int) ->
     return total
 
 
-def _work(trace: Trace, links: Links, chosen: Ints) -> tuple[list[tuple[Work, ...]], dict[int, int]]:
-    """What each chosen call starts, and the launch-order number of every device row."""
+def _work(
+    trace: Trace, links: Links, chosen: Ints
+) -> tuple[list[tuple[Work, ...]], list[tuple[int, ...]], dict[int, int]]:
+    """What each chosen call starts, the names of that, and the launch-order number of every device row."""
     gpu, calls = trace.gpu, trace.calls
     owned: dict[int, list[int]] = {int(call): [] for call in chosen}
     for item, call in enumerate(links.call_of.tolist()):
@@ -179,7 +184,8 @@ def _work(trace: Trace, links: Links, chosen: Ints) -> tuple[list[tuple[Work, ..
         )
         for items in rows
     ]
-    return works, number_of
+    names = trace.name[gpu]
+    return works, [tuple(int(names[item]) for item in owned[call]) for call in chosen.tolist()], number_of
 
 
 def _usual_latency(start: Ints, end: Ints, stream: Ints, owned: dict[int, list[int]], called: dict[int, int]) -> int:
@@ -207,12 +213,16 @@ def _awaited(last: dict[int, tuple[int, int]], lane: int, begun: int, number: in
     return 0
 
 
-def _targets(trace: Trace, links: Links, costs: CallCosts, chosen: Ints, number_of: dict[int, int]) -> tuple[Ints, int]:
-    """For each chosen call how many items back its awaited work lies (-1: it waits for none), and the answer time."""
+def _targets(
+    trace: Trace, links: Links, costs: CallCosts, chosen: Ints, number_of: dict[int, int]
+) -> tuple[Ints, Ints, int]:
+    """For each chosen call how many items back its awaited work lies (-1: it waits for none), and what it does behind
+    that on the host, for pageable memory is copied once more; and the answer time. In ns."""
     calls, gpu = trace.calls, trace.gpu
     launched: list[int] = []  # ends of device work in launch order
     by_number = {number: item for item, number in number_of.items()}
     targets = np.full(chosen.size, -1, np.int64)
+    tails = np.zeros(chosen.size, np.int64)
     answers: list[int] = []
     done = 0
     for place, call in enumerate(chosen.tolist()):
@@ -226,13 +236,16 @@ def _targets(trace: Trace, links: Links, costs: CallCosts, chosen: Ints, number_
             if launched[-1] > returned + _SLACK_NS:
                 continue
             found = len(launched) - 1
-        else:
-            recent = range(max(0, len(launched) - _LOOK_BACK), len(launched))
-            ended = [n for n in recent if launched[n] <= returned + _SLACK_NS]
-            if not ended:
-                continue
-            found = max(ended, key=launched.__getitem__)
+            tails[place] = returned - launched[found]
+            targets[place] = len(launched) - 1 - found
+            continue
+        recent = range(max(0, len(launched) - _LOOK_BACK), len(launched))
+        ended = [n for n in recent if launched[n] <= returned + _SLACK_NS]
+        if not ended:
+            continue
+        found = max(ended, key=launched.__getitem__)
         targets[place] = len(launched) - 1 - found
         if launched[found] > begun:
             answers.append(max(returned - launched[found], 0))
-    return targets, int(np.median(answers)) if answers else 5_000
+    answer = int(np.median(answers)) if answers else 5_000
+    return targets, np.maximum(tails - answer, 0), answer

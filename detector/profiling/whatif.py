@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from awp_lint.detector.finding import Event, RootCause
 from awp_lint.detector.profiling import replay
+from awp_lint.detector.profiling.edits import Places, edits_for, merge
 from awp_lint.detector.profiling.join import Executions
 from awp_lint.detector.profiling.program import Program
 from awp_lint.detector.profiling.timeline import Busy, Ints
@@ -30,7 +31,7 @@ class Slice:
         """The mark of every execution row."""
         return dict(enumerate(self.executed.mark.tolist()))
 
-    def places(self, mark: int) -> replay.Places:
+    def places(self, mark: int) -> Places:
         """Where the executions of a mark lie."""
         executed, program = self.executed, self.program
         rows = {row for _, row, _ in program.edges if executed.mark[row] == mark and executed.outermost[row]}
@@ -52,9 +53,20 @@ class Slice:
         lead = np.array(program.lead, np.int64)
         covered = union.within(program.begin - lead, program.begin)
         leads = {int(s): float(covered[s] / lead[s]) for s in np.flatnonzero((covered > 0) & (lead > 0))}
-        return replay.Places(
-            tuple(tuple(own[row]) for row in sorted(rows)), tuple(tuple(inside[row]) for row in sorted(rows)), leads
+        ordered = tuple(sorted(rows))
+        return Places(
+            tuple(tuple(own[row]) for row in ordered), tuple(tuple(inside[row]) for row in ordered), leads, ordered
         )
+
+    def statements(self, calls_ms: Mapping[int, float]) -> list[replay.Statement]:
+        """The marks whose executions hold no other's calls, with what is known of them."""
+        found = []
+        for mark, measured in calls_ms.items():
+            places = self.places(mark)
+            if places.rows and measured > 0 and places.own == places.inside:
+                steps = tuple(step for steps in places.inside for step in steps)
+                found.append(replay.Statement(places.rows, steps, places.leads, measured))
+        return found
 
 
 @dataclass(slots=True)
@@ -84,7 +96,7 @@ class WhatIf:
         assert self.model is not None
 
         def edits(number: int, program: Program) -> tuple[replay.Edit, replay.Edit, replay.Edit]:
-            return replay.edits_for(program, event, cause, self.slices[number].places(mark))
+            return edits_for(program, event, cause, self.slices[number].places(mark))
 
         return replay.saving(self.model, edits)
 
@@ -101,14 +113,19 @@ class WhatIf:
         gains = np.zeros(len(wanted))
         for one, hosts in zip(self.slices, self.model.hosts, strict=True):
             base = replay.run(one.program, hosts[0]).unit_ms
-            edits = [replay.edits_for(one.program, e, c, one.places(m))[1] for m, e, c in wanted]
+            edits = [edits_for(one.program, e, c, one.places(m))[1] for m, e, c in wanted]
             for count in range(1, len(edits) + 1):
-                gains[count - 1] += base - replay.run(one.program, hosts[0], replay.merge(edits[:count])).unit_ms
+                gains[count - 1] += base - replay.run(one.program, hosts[0], merge(edits[:count])).unit_ms
         return [float(gain) / len(self.slices) for gain in gains]
 
 
-def whatif(slices: list[Slice], unit_ms: float, fastest_ms: float, gap_ratio: float | None) -> WhatIf:
-    """Fit the slices, as many as the walk allows. See :func:`replay.fit` for the times."""
+def whatif(
+    slices: list[Slice], unit_ms: float, fastest_ms: float, gap_ratio: float | None, calls_ms: Mapping[int, float]
+) -> WhatIf:
+    """Fit the slices, as many as the walk allows. See :func:`replay.fit` for the times.
+
+    ``calls_ms``: by mark, what one execution takes in marks-only windows, at the host's usual speed.
+    """
     chosen: list[Slice] = []
     for one in slices[:MAX_SLICES]:
         if chosen and sum(len(s.program) for s in chosen) + len(one.program) > MAX_STEPS:
@@ -116,6 +133,7 @@ def whatif(slices: list[Slice], unit_ms: float, fastest_ms: float, gap_ratio: fl
         chosen.append(one)
     by_program = {id(s.program): s for s in chosen}
     model = replay.fit(
-        [s.program for s in chosen], unit_ms, fastest_ms, gap_ratio, lambda p: by_program[id(p)].mark_of()
-    )
+        [s.program for s in chosen], unit_ms, fastest_ms, gap_ratio,
+        lambda p: by_program[id(p)].mark_of(), lambda p: by_program[id(p)].statements(calls_ms),
+    )  # fmt: skip
     return WhatIf(chosen, model)

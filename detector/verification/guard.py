@@ -14,10 +14,11 @@ _SLACK = 0.02  # relative: counts a unit closer than this are the same
 _LEAST = 0.02  # a unit: one more in fifty units is noise of where windows begin
 _UNKNOWN_SHARE = 0.5  # of the units whose number of operations no saved run has
 _GAP = 0.05  # of the unit
-_TIME = 0.10  # relative: warm processes of the same code differ by several percent
-# ... where saved runs say by how much: (runs, at least, times their own range). Of normal deviates one in a hundred lies
-# further above the largest of six than their range, one in forty further above that of three than it twice.
-_TIME_KNOWN = ((6, 0.025, 1.0), (3, 0.05, 2.0))
+# What a time may differ by from the slowest saved run: (runs that are saved, relative at least, times their own range).
+# Of normal deviates one in a hundred lies further above the largest of six than their range, one in forty further above
+# that of three than it twice. Warm processes of the same code differ by several percent, the device's own work hardly.
+_UNIT_TIME = ((6, 0.025, 1.0), (3, 0.05, 2.0), (1, 0.10, 0.0))
+_DEVICE_TIME = ((6, 0.02, 1.0), (3, 0.03, 2.0), (1, 0.05, 0.0))
 _KINDS = {"wait": "device reads", "copy": "copies", "launches": "launching statements"}
 
 
@@ -80,8 +81,9 @@ def guard(saved: Sequence[Mapping[str, Any]], new: Mapping[str, Any]) -> Guarded
         compared.append("copies on the device")
         copies = [(run["profile"].get("counts") or {}).get("copies") for run in saved]
         found += _figure("copies on the device", copies, counts.get("copies"))
-        compared += ["gap ratio", "unit time"]
-        found += _gap(saved, new) + _time(saved, new)
+        compared += ["device time", "gap ratio", "unit time"]
+        found += _time("device time", "gpu_busy_ms", saved, new, _DEVICE_TIME)
+        found += _gap(saved, new) + _time("unit time", "unit_ms", saved, new, _UNIT_TIME)
     elif scope != old_counts.get("scope"):
         notes.append("one run saw a device and the other none: times and device counts are not compared")
     else:
@@ -163,17 +165,19 @@ def _gap(saved: Sequence[Mapping[str, Any]], new: Mapping[str, Any]) -> list[Reg
     return [Regression("gap ratio", max(known), now, f"gap ratio: {max(known):.1%} → {now:.1%}")]
 
 
-def _time(saved: Sequence[Mapping[str, Any]], new: Mapping[str, Any]) -> list[Regression]:
-    known = [ms for run in saved if (ms := run["profile"].get("unit_ms")) is not None]
-    now = new["profile"].get("unit_ms")
+def _time(
+    name: str,
+    key: str,
+    saved: Sequence[Mapping[str, Any]],
+    new: Mapping[str, Any],
+    rooms: Sequence[tuple[int, float, float]],
+) -> list[Regression]:
+    known = [ms for run in saved if (ms := run["profile"].get(key)) is not None]
+    now = new["profile"].get(key)
     if not known or now is None:
         return []
     worst, middle = max(known), sorted(known)[len(known) // 2]
-    room = _TIME * middle
-    for runs, least, times in _TIME_KNOWN:
-        if len(known) >= runs:
-            room = max(least * middle, times * (worst - min(known)))
-            break
-    if now <= worst + room:
+    least, times = next((least, times) for runs, least, times in rooms if len(known) >= runs)
+    if now <= worst + max(least * middle, times * (worst - min(known))):
         return []
-    return [Regression("unit time", worst, now, f"time of a unit: {worst:.3f} → {now:.3f} ms")]
+    return [Regression(name, worst, now, f"{name} of a unit: {worst:.3f} → {now:.3f} ms")]

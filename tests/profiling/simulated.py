@@ -30,6 +30,8 @@ class Statement:
     between: float = 8.0
     ops: int = 3  # operators before a launch: what the profiler pays for
     waits: bool = False
+    upload: float = 0.0  # the host copies into pinned memory for so long, the transfer ends 10 later; then it waits
+    fetch: float = 0.0  # behind a transfer of 20 the host copies out of pinned memory for so long
     finding: str = ""
 
 
@@ -62,6 +64,10 @@ class Machine:
                 self.now += CALL + 2 * self.event
                 self.free = start + kernel
                 self.busy += kernel
+            if statement.upload:
+                self._upload(statement.upload * self.speed * (self.drag if statement.finding else 1.0))
+            if statement.fetch:
+                self._fetch(statement.fetch * self.speed * (self.drag if statement.finding else 1.0))
             if statement.waits:
                 begun = self.now
                 self.now = max(self.now + POLL + 2 * self.event, self.free + ANSWER)
@@ -69,6 +75,28 @@ class Machine:
                     self.trace.sync(begun, self.now - begun)
             if statement.finding and self.session is not None:
                 self.session.ran(statement.finding, opened, self.now)
+
+    def _upload(self, took: float) -> None:
+        begun, end = self.now, max(self.now + took, self.free) + 10
+        self.now += took + 2 * self.event
+        if self.trace is not None:
+            kind = "HtoD (Pageable -> Device)"
+            self.trace.copy(begun, self.now - begun, begun + 0.5 * took, end - begun - 0.5 * took, 1 << 21, kind)
+        self._wait(end)
+
+    def _fetch(self, took: float) -> None:
+        begun, start = self.now, max(self.now + LATENCY, self.free + BEHIND)
+        self.now = start + 20 + ANSWER + took + 2 * self.event
+        if self.trace is not None:
+            self.trace.copy(begun, self.now - begun, start, 20, 1 << 21)
+        self._wait(start + 20)
+
+    def _wait(self, end: float) -> None:
+        """What a copy ends with: its own wait."""
+        self.free, self.busy, begun = end, self.busy + 20, self.now
+        self.now = max(self.now + POLL + 2 * self.event, end + ANSWER)
+        if self.trace is not None:
+            self.trace.sync(begun, self.now - begun)
 
     def _op(self, took: float, name: str) -> None:
         if self.trace is not None:

@@ -154,6 +154,54 @@ def test_a_replay_that_misses_the_statement_is_refused(tmp_path: Path) -> None:
     assert found.host_ms == pytest.approx(0.4)  # as measured without the profiler
 
 
+COPY = finding(20, "AWP602", Event.COPY, "/app/x.py", RootCause.MEMORY)
+
+
+@pytest.mark.parametrize("drag", [1.0, 1.6])
+@pytest.mark.parametrize("copied", [{"upload": 300.0}, {"fetch": 300.0}])
+def test_a_copy_through_the_hosts_hands(tmp_path: Path, copied: dict[str, float], drag: float) -> None:
+    """The host copies too, before the transfer or behind it, and in a trace at another pace: its caches are in use."""
+    step = [
+        Statement(kernels=(3.0,) * 60, between=12.0),
+        Statement(host=20.0, finding="f20", **copied),  # type: ignore[arg-type]
+        Statement(host=100.0, waits=True),
+    ]
+    gained = truth(step) - truth(without(step, "f20", host=0.0, upload=0.0, fetch=0.0))
+    assert gained > 300
+    found = analyse(profile_run(step, [COPY], tmp_path, drag=drag), [COPY]).evidence["f20"]
+    assert found.verdict is Verdict.CONFIRMED and found.predicted_saving is not None
+    assert found.predicted_saving.assumption.startswith("replay")
+    assert found.predicted_saving.ms == pytest.approx(gained / 1000, rel=0.06)
+
+
+def test_host_work_at_the_pace_that_it_has_without_the_profiler(tmp_path: Path) -> None:
+    step = [
+        Statement(kernels=(3.0,) * 60, between=12.0),
+        Statement(host=400.0, finding="f20"),
+        Statement(waits=True),
+    ]
+    gained = truth(step) - truth(without(step, "f20", host=0.0))
+    found = analyse(profile_run(step, [HOST], tmp_path, drag=1.8), [HOST]).evidence["f20"]
+    assert found.predicted_saving is not None and found.predicted_saving.assumption.startswith("replay")
+    assert found.predicted_saving.ms == pytest.approx(gained / 1000, rel=0.05)
+
+
+@pytest.mark.parametrize("took", [3.0, 20.0])
+def test_a_batch_in_a_step_that_the_device_bounds(tmp_path: Path, took: float) -> None:
+    """What 40 kernels spend before they work is spent once; what they work is not."""
+    step = [
+        Statement(kernels=(60.0,) * 40, between=2.0, ops=1),
+        Statement(kernels=(took,) * 40, between=2.0, ops=1, finding="f20"),
+        Statement(kernels=(60.0,) * 20, between=2.0, ops=1),
+        Statement(waits=True),
+    ]
+    once = without(step, "f20", kernels=(max(took, 40 * took - 39 * 2.0),))
+    gained = truth(step) - truth(once)
+    found = priced(step, LAUNCHES, tmp_path)
+    assert found.predicted_saving is not None and found.predicted_saving.assumption.startswith("replay")
+    assert found.predicted_saving.ms == pytest.approx(gained / 1000, rel=0.1)
+
+
 def test_a_drifting_host(tmp_path: Path) -> None:
     """Slices at different host speeds: the answer is that of the usual speed."""
     step = [

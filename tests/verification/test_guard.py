@@ -44,6 +44,7 @@ GPU: dict[str, Any] = {
     "kernels": 1000.0,
     "launches": 900.0,
     "syncs": 3.0,
+    "gpu_busy_ms": 13.0,
     "gap_ratio": 0.4,
     "unit_ms": 20.0,
 }
@@ -101,6 +102,7 @@ def test_other_mixtures_of_units_are_no_regression(before: Any, now: Any) -> Non
         ({"syncs": 4.0}, "syncs"),
         ({"gap_ratio": 0.5}, "gap ratio"),
         ({"unit_ms": 23.0}, "unit time"),
+        ({"gpu_busy_ms": 13.7}, "device time"),
     ],
 )
 def test_on_a_device_its_own_figures_count(change: dict[str, Any], metric: str) -> None:
@@ -117,6 +119,15 @@ def test_three_saved_runs_resolve_five_percent() -> None:
     assert guard(wide, slower).regressions == ()
     assert guard(wide, _run(**{**GPU, "unit_ms": 26.4})).regressions == ()  # 21.5 and twice 2.5
     assert guard(wide, _run(**{**GPU, "unit_ms": 26.6})).regressions != ()
+
+
+def test_the_devices_own_time_is_known_better() -> None:
+    busy = (13.0, 13.01, 12.99, 13.0, 13.02, 13.0)
+    runs = [_run(**{**GPU, "gpu_busy_ms": ms}) for ms in busy]
+    slower = _run(**{**GPU, "gpu_busy_ms": 13.3})  # 2.2 % above the slowest
+    assert [r.metric for r in guard(runs, slower).regressions] == ["device time"]
+    assert guard(runs[:2], slower).regressions == ()
+    assert guard(runs, _run(**{**GPU, "gpu_busy_ms": 13.2})).regressions == ()
 
 
 def test_six_saved_runs_resolve_half_of_that() -> None:

@@ -1,0 +1,145 @@
+"""What a finding's fix does to a traced program: a careful, a plain and a generous edit for each kind of event."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from awp_lint.detector.finding import Event, RootCause
+from awp_lint.detector.profiling.program import Program, Work
+from awp_lint.detector.profiling.replay import Edit
+
+OTHER_WORK_NS = 200_000  # host time between two calls that is not spent on launching
+KERNEL_NS = 2_000  # of a kernel's time that is spent however little it does
+LAUNCH_NS = 10_000  # host time of the one launch that stands for many
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where a finding's executions lie in a program, by step numbers.
+
+    ``own`` are calls that no nested mark took, one list an execution; ``inside`` all calls in them; ``leads`` the share
+    of the host time before a step that lies in them, ``rows`` the executions' rows.
+    """
+
+    own: tuple[tuple[int, ...], ...]
+    inside: tuple[tuple[int, ...], ...]
+    leads: dict[int, float]
+    rows: tuple[int, ...] = ()
+
+
+def edits_for(program: Program, event: Event, cause: RootCause, places: Places) -> tuple[Edit, Edit, Edit]:
+    """The careful, plain and generous edit of a finding.
+
+    Dropping a wait: only the blocking; also the calls; also the statement's host work. Dropping host work: it, without
+    and with its calls. Launches into one: its host work shrinks by half, or to a launch; kernels that would be fused
+    take what the longest takes, and of items that become one batch each call is made once. Dropping a copy: the copy,
+    its wait, the calls and what those do behind the transfer; also the statement's host work, since the whole statement
+    leaves the step.
+    """
+    outside = {step: 1.0 - share for step, share in places.leads.items()}
+    own = [step for steps in places.own for step in steps]
+    if event is Event.WAIT:
+        waits = frozenset(step for step in own if program.target[step] >= 0)
+        reads = dict.fromkeys((step for step in own if step in waits or _reads(program, step)), 0)
+        return Edit(free=waits), Edit(busy=reads, free=waits), Edit(lead=outside, busy=reads, free=waits)
+    if event is Event.COPY:
+        acting = [step for step in own if program.work[step] or program.target[step] >= 0]
+        gone = {step: _nothing(program.work[step]) for step in acting}
+        free, none = frozenset(acting), dict.fromkeys(acting, 0)
+        whole = Edit(lead=outside, busy=none, free=free, work=gone)
+        behind = {step + 1: outside[step + 1] for step in acting if step + 1 in outside}
+        return Edit(lead=behind, busy=none, free=free, work=gone), whole, whole
+    if event is Event.HOST:
+        calls = dict.fromkeys((step for steps in places.inside for step in steps), 0)
+        plain = Edit(lead=outside)
+        return plain, plain, Edit(lead=outside, busy=calls)
+    # Launching goes on at a pace; a long stretch without any call is other work, which no graph or fusion takes away.
+    outside = {step: left for step, left in outside.items() if program.lead[step] < OTHER_WORK_NS}
+    half = {step: (1.0 + left) / 2 for step, left in outside.items()}
+    one = Edit(busy=_one_launch(program, places))
+    if cause is RootCause.SCHEDULING:
+        plain = _batched(program, places, outside)
+    elif cause in (RootCause.COMPUTE, RootCause.MEMORY):
+        plain = Edit(outside, one.busy, work=_fused(program, places))
+    else:
+        plain = Edit(outside, one.busy)
+    return replace(one, lead=half), plain, plain
+
+
+def _one_launch(program: Program, places: Places) -> dict[int, int]:
+    """The calls' own time where each execution launches once."""
+    busy: dict[int, int] = {}
+    for steps in places.inside:
+        launches = [step for step in steps if program.work[step]]
+        busy |= dict.fromkeys(launches, 0) | dict.fromkeys(launches[:1], LAUNCH_NS)
+    return busy
+
+
+def _fused(program: Program, places: Places) -> dict[int, tuple[Work, ...]]:
+    """Each execution's device work as one kernel that takes what the longest takes."""
+    work: dict[int, tuple[Work, ...]] = {}
+    for steps in places.inside:
+        launches = [step for step in steps if program.work[step]]
+        if launches:
+            longest = max((item for step in launches for item in program.work[step]), key=lambda item: item[1])
+            work |= {step: _nothing(program.work[step]) for step in launches}
+            work[launches[0]] = (longest, *work[launches[0]][1:])
+    return work
+
+
+def _batched(program: Program, places: Places, outside: dict[int, float]) -> Edit:
+    """Each execution's calls once instead of once an item: kernels of one name become one.
+
+    That takes what they took together, but for what a small kernel takes before it works; the longest at least.
+    """
+    lead, busy, work = dict(outside), dict[int, int](), dict[int, tuple[Work, ...]]()
+    free: set[int] = set()
+    for steps in places.inside:
+        first: dict[tuple[int, ...], int] = {}
+        took: dict[int, list[int]] = {}
+        for step in steps:
+            kept = first.setdefault(program.kinds[step], step)
+            took.setdefault(kept, []).append(sum(item[1] for item in program.work[step]))
+            if kept == step:
+                lead.pop(step, None)
+                continue
+            busy[step] = 0
+            work[step] = _nothing(program.work[step])
+            if program.target[step] >= 0:
+                free.add(step)
+        for step, each in took.items():
+            if program.work[step]:
+                merged = max(max(each), sum(each) - (len(each) - 1) * KERNEL_NS)
+                lane, _, latency, behind, back = program.work[step][0]
+                work[step] = ((lane, merged, latency, behind, back), *_nothing(program.work[step][1:]))
+    return Edit(lead, busy, frozenset(free), work)
+
+
+def _nothing(items: tuple[Work, ...]) -> tuple[Work, ...]:
+    """Work that takes no time and comes at once; it stays in place, since waits count back over it."""
+    return tuple((lane, 0, 0, 0, 0) for lane, *_ in items)
+
+
+def _reads(program: Program, step: int) -> bool:
+    """Whether a call is the copy of a read: one piece of work that the call, or the wait after it, waits for."""
+    if len(program.work[step]) != 1:
+        return False
+    following = next((s for s in range(step + 1, len(program)) if program.call[s] >= 0), None)
+    return program.target[step] == 0 or (following is not None and program.target[following] == 0)
+
+
+def merge(edits: Sequence[Edit]) -> Edit:
+    """One edit that does what all do; where two change the same, the one that leaves less time holds."""
+    lead: dict[int, float] = {}
+    busy: dict[int, int] = {}
+    work: dict[int, tuple[Work, ...]] = {}
+    for edit in edits:
+        for step, factor in edit.lead.items():
+            lead[step] = min(factor, lead.get(step, 1.0))
+        for step, own in edit.busy.items():
+            busy[step] = min(own, busy.get(step, own))
+        for step, items in edit.work.items():
+            here = work.get(step, items)
+            work[step] = min(here, items, key=lambda found: sum(item[1] for item in found))
+    return Edit(lead, busy, frozenset[int]().union(*(edit.free for edit in edits)), work)
