@@ -102,8 +102,12 @@ _LAYER_CLASS = re.compile(
     r"\w*(Layer|Block|Attention|Attn|MLP|Mlp|FeedForward|FFN|Norm|Rotary|Rope|RoPE|Expert|MoE|Moe|Router|Mixer|Resnet"
     r"|ResBlock|Activation|Act(?![a-z])|Linear|Conv|Downsample|Upsample|Processor)\w*"
 )
-#: Whole models and their parts that run once, whatever their family is called: ``Qwen3VLMoeVisionModel``.
-_WHOLE_CLASS = re.compile(r"\w*(Model|Transformer|Encoder|Decoder|Embeddings?|Network|Backbone|Tower|Head|For[A-Z]\w*)")
+#: Whole models and their parts that run once, whatever their family is called: ``Qwen3VLMoeVisionModel``; what is
+#: done to a model's input and output, ``ConvSoftArgmax2d``.
+_WHOLE_CLASS = re.compile(
+    r"\w*(Model|Transformer|Encoder|Decoder|Embeddings?|Network|Backbone|Tower|Head|For[A-Z]\w*"
+    r"|(Pre|Post|Image)[Pp]rocess(or|ing)|Generator|Filter(ing)?|(Arg[Mm]ax|Interp)(\dd)?|Input(Norm|Process)\w*)"
+)
 _CAUSAL_CLASS = re.compile(r"\w*(ForCausalLM|ForConditionalGeneration|LMHeadModel|CausalLM)\w*")
 _DENOISER_CLASS = re.compile(r"\w*(UNet|Unet|Transformer[23]D|DiT|ControlNet)\w*")
 #: Attention of serving engines, which its layer holds as a plain object.

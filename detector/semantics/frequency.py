@@ -176,12 +176,13 @@ class Frequencies:
         return found
 
     def _served_by_halves(self) -> set[int]:
-        """Methods ``forward`` of modules whose ``encode`` or ``decode`` others call: both halves in one only train."""
+        """Methods ``forward`` of modules whose ``encode``, ``decode`` or ``inference`` others call: both halves in one
+        only train, and so does what stands beside a method for inference."""
         index, real = self.index, self.graph.real
         halves: dict[int, int] = {}  # encode and decode, to their class
         for cid in range(len(index.classes)):
             if self.graph.is_module(cid) and index.own_method(cid, "forward") is not None:
-                for name in ("encode", "decode"):
+                for name in ("encode", "decode", "infer", "inference"):
                     half = index.own_method(cid, name)
                     if half is not None:
                         halves[half] = cid

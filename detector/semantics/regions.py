@@ -55,7 +55,7 @@ _TRAIN_NAME = re.compile(
     r"(^|_)(train|training|fit|finetune|fine_tune|backward|validation_step)(_|$)|compute_loss|_loss$|^loss_"
 )
 _TRAIN_PATH = re.compile(
-    r"(^|/)(train(ing|er)?|trainers?|finetune|fine_tuning|losses|loss)(/|\.py$|_[^/]*\.py$)"
+    r"(^|/)(train(ing|er)?|trainers?|finetune|fine_tuning|losses|loss|augment(ations?|er)?)(/|\.py$|_[^/]*\.py$)"
     r"|(^|/)(trainer_[^/]*|train_[^/]*|[^/]*_trainer)\.py$"
 )
 
@@ -286,16 +286,35 @@ _NEW_ENOUGH = re.compile(r"is_torch_(greater|version|available)\w*|is_\w+_availa
 
 
 def _usual(parts: list[ast.expr]) -> bool:
-    """Whether all of it holds in inference on a GPU: ``x.is_cuda and x.dtype == w.dtype and not is_grad_enabled()``."""
+    """Whether all of it holds in inference on a GPU: ``x.is_cuda and x.dtype == w.dtype and not is_grad_enabled()``, or
+    with a kernel: ``self.flash is not None and x.device.type == "cuda"``."""
     asked = False
     for part in parts:
         negated = isinstance(part, ast.UnaryOp) and isinstance(part.op, ast.Not)
         name = last_name(part.operand if isinstance(part, ast.UnaryOp) else part) or ""
-        if (name == "is_grad_enabled") if negated else (name == "is_cuda"):
+        if (name == "is_grad_enabled") if negated else (name == "is_cuda" or _on_cuda(part)):
             asked = True
-        elif negated or not (_NEW_ENOUGH.fullmatch(name) or _same_type(part)):
+        elif negated or not (_NEW_ENOUGH.fullmatch(name) or _same_type(part) or _has_kernel(part)):
             return False
     return asked
+
+
+def _on_cuda(test: ast.expr) -> bool:
+    """``x.device.type == "cuda"``."""
+    return isinstance(test, ast.Compare) and (
+        _device_region(test.left, test.ops[0], test.comparators[0], False) is not Region.NONE
+    )
+
+
+#: What holds a kernel that may not be installed.
+_HELD_KERNEL = re.compile(r"_?(flash|fused|xformers|triton)\w*|\w*_(flash|kernels?|cuda)")
+
+
+def _has_kernel(test: ast.expr) -> bool:
+    """``self.flash is not None``."""
+    if not (isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.IsNot) and len(test.ops) == 1):
+        return False
+    return _HELD_KERNEL.fullmatch((last_name(test.left) or "").lower()) is not None
 
 
 def _same_type(test: ast.expr) -> bool:
@@ -331,10 +350,22 @@ def _was_handed_in(test: ast.expr) -> bool:
 def leaves_to_rest(node: ast.stmt) -> Region:
     """The region of what follows ``if test: return`` in the same block."""
     if isinstance(node, ast.If) and not node.orelse and isinstance(node.body[-1], (ast.Return, ast.Raise)):
-        if _was_handed_in(node.test):
+        if _was_handed_in(node.test) or _leaves_for_cuda(node):
             return Region.FALLBACK
-        return test_region(node.test, False) & Region.FALLBACK
+        return test_region(node.test, False) & (Region.FALLBACK | Region.TRAINING)
     return Region.NONE
+
+
+def _leaves_for_cuda(node: ast.If) -> bool:
+    """``if x.device.type == "cuda" and x.dtype in SUPPORTED: return refine_cuda(x)``: the rest is for other devices."""
+    last = node.body[-1]
+    parts = node.test.values if isinstance(node.test, ast.BoolOp) and isinstance(node.test.op, ast.And) else [node.test]
+    if not (isinstance(last, ast.Return) and isinstance(last.value, ast.Call)):
+        return False
+    called = last_name(last.value.func) or ""
+    return called.endswith(("_cuda", "_gpu", "_triton")) and any(
+        last_name(part) == "is_cuda" or _on_cuda(part) for part in parts
+    )
 
 
 def _compare_region(test: ast.Compare, taken: bool) -> Region:

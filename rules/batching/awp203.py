@@ -156,7 +156,22 @@ def _rows_differ(loop: ast.For, view: FunctionView, file: FileView) -> bool:
         if isinstance(statement, ast.Assign) and not (counts and _counted(statement.value, view)):
             for target in statement.targets:
                 bound |= target_names(target)
-    return False
+    return _carried(loop)
+
+
+def _carried(loop: ast.For) -> bool:
+    """Whether a pass reads a name before it binds it anew: ``state = weight * row + (1 - weight) * state``."""
+    read: set[str] = set()
+    written: set[str] = set()
+    for statement in loop.body:
+        if not isinstance(statement, ast.Assign):
+            read |= names_in(statement) - written
+            continue
+        read |= names_in(statement.value) - written
+        for target in statement.targets:
+            if isinstance(target, ast.Name):
+                written.add(target.id)
+    return not read.isdisjoint(written - target_names(loop.target))
 
 
 def _counted(node: ast.expr, view: FunctionView) -> bool:

@@ -513,8 +513,16 @@ def test_a_model_of_a_family_with_a_layers_name_is_no_layer(link: Any) -> None:
             def forward(self, x): ...
         class QwenMoe(torch.nn.Module):
             def forward(self, x): ...
+        class ConvSoftArgmax2d(torch.nn.Module):
+            def forward(self, x): ...
+        class ResizePostProcessor(torch.nn.Module):
+            def forward(self, x): ...
+        class InputNormalization(torch.nn.Module):
+            def forward(self, x): ...
         """
     project = link({"h.py": source})
+    for once in ("ConvSoftArgmax2d", "ResizePostProcessor", "InputNormalization"):
+        assert frequency(project, f"h.{once}.forward") == "request assumed"
     assert frequency(project, "h.QwenMoeVisionModel.forward") == "request assumed"
     assert frequency(project, "h.ActionHead.forward") == "request assumed"
     assert frequency(project, "h.QwenMoeBlock.forward") == "request×layer assumed"
@@ -756,7 +764,7 @@ CODEC = """
     class Codec(nn.Module):
         def forward(self, x):
             return commitment(x)
-        def encode(self, x):
+        def {beside}(self, x):
             return quantise(x)
 
     class Speaker(nn.Module):
@@ -771,7 +779,8 @@ CODEC = """
     """
 
 
-@pytest.mark.parametrize(("called", "heated"), [("encode", False), ("forward", True), ("other", True)])
-def test_forward_beside_an_encode_that_others_call_is_for_training(link: Any, called: str, heated: bool) -> None:
-    linked = link({"pkg/a.py": CODEC.format(called=called)})
+@pytest.mark.parametrize("beside", ["encode", "inference"])
+@pytest.mark.parametrize(("called", "heated"), [("{beside}", False), ("forward", True), ("other", True)])
+def test_forward_beside_what_others_call_is_for_training(link: Any, beside: str, called: str, heated: bool) -> None:
+    linked = link({"pkg/a.py": CODEC.format(beside=beside, called=called.format(beside=beside))})
     assert (linked.frequencies.reach[linked.index.by_function["pkg.a.commitment"]] is not None) is heated

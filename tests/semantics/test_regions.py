@@ -24,6 +24,8 @@ def around(source: str, call: str = "here()", path: str = "x.py") -> Region:
 HANDED = "def f(x, kwargs):\n    if x and (n := {value}) is not None:\n        return n\n    here()"
 GPU = "import torch\ndef f(x, w, y):\n    if {test}:\n        pass\n    else:\n        here()"
 
+LEFT = "def f(self, x):\n    if {test}:\n        return {called}(x)\n    here()"
+
 
 @pytest.mark.parametrize(
     ("source", "expected"),
@@ -63,6 +65,13 @@ GPU = "import torch\ndef f(x, w, y):\n    if {test}:\n        pass\n    else:\n 
         (GPU.format(test="x.is_cuda and x.dtype == w.dtype and not torch.is_grad_enabled()"), Region.FALLBACK),
         (GPU.format(test="x.is_cuda and is_torch_greater_or_equal('2.8')"), Region.FALLBACK),
         (GPU.format(test="x.is_cuda and y"), Region.NONE),
+        (GPU.format(test="self.flash is not None and x.device.type == 'cuda'"), Region.FALLBACK),
+        (GPU.format(test="self.cache is not None and x.device.type == 'cuda'"), Region.NONE),
+        (LEFT.format(test="x.device.type == 'cuda' and x.dtype in KNOWN", called="self.refine_cuda"), Region.FALLBACK),
+        (LEFT.format(test="x.device.type == 'cuda' and x.dtype in KNOWN", called="self.refine"), Region.NONE),
+        (LEFT.format(test="x.dtype in KNOWN", called="self.refine_cuda"), Region.NONE),
+        (LEFT.format(test="not self.training or self.prob == 0.0", called="tuple"), Region.TRAINING),
+        (LEFT.format(test="self.training or self.prob == 0.0", called="tuple"), Region.NONE),
         ("def f(x):\n    if not x.is_cuda:\n        here()", Region.FALLBACK),
         ("def f(x):\n    if not platform.is_cuda():\n        here()", Region.NONE),
         (

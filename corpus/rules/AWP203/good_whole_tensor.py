@@ -24,3 +24,20 @@ class Model(nn.Module):
                 out[b] += 1.0
             hidden_states = layer(hidden_states, out, torch.stack(parts))
         return hidden_states
+
+
+class Average(nn.Module):
+    """A row needs what the one before left."""
+
+    def __init__(self, layers: nn.ModuleList):
+        super().__init__()
+        self.layers = layers
+
+    def forward(self, hidden_states: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+        for layer in self.layers:
+            state, found = hidden_states[0], []
+            for index in range(hidden_states.shape[0]):
+                state = weight * hidden_states[index] + (1.0 - weight) * state
+                found.append(state.unsqueeze(0))
+            hidden_states = layer(torch.cat(found, dim=0))
+        return hidden_states
