@@ -1009,6 +1009,17 @@ MEMORY = (
 
             def forward(self, positions: torch.Tensor) -> torch.Tensor:
                 return self.table.to(positions.device)[positions]
+
+
+        class Rotated_{u}(nn.Module):
+            def __init__(self, dim: int, depth: int):
+                super().__init__()
+                self.layers = nn.ModuleList([Positions_{u}(dim) for _ in range(depth)])
+
+            def forward(self, x: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
+                for layer in self.layers:
+                    x = x * layer(positions).cos()
+                return x
         ---
         class Bias_{u}(nn.Module):
             def __init__(self, heads: int):
@@ -1017,6 +1028,17 @@ MEMORY = (
 
             def forward(self, scores: torch.Tensor) -> torch.Tensor:
                 return scores + self.slopes.to(scores.device, scores.dtype)[:, None, None]
+
+
+        class Biased_{u}(nn.Module):
+            def __init__(self, heads: int, depth: int):
+                super().__init__()
+                self.blocks = nn.ModuleList([Bias_{u}(heads) for _ in range(depth)])
+
+            def forward(self, scores: torch.Tensor) -> torch.Tensor:
+                for block in self.blocks:
+                    scores = block(scores)
+                return scores
         """,
         """
         class Positions_{u}(nn.Module):
@@ -1036,6 +1058,14 @@ MEMORY = (
             def forward(self, scores: torch.Tensor) -> torch.Tensor:
                 self.slopes = self.slopes.to(scores.device, scores.dtype)
                 return scores + self.slopes[:, None, None]
+        ---
+        class Cepstra_{u}(nn.Module):
+            def __init__(self, bins: int):
+                super().__init__()
+                self.table = torch.cos(torch.outer(torch.arange(bins), torch.arange(bins) + 0.5))
+
+            def forward(self, spectrum: torch.Tensor) -> torch.Tensor:
+                return spectrum @ self.table.to(spectrum.device)
         """,
     ),
     _faults(

@@ -70,7 +70,8 @@ class ManualAttention(Rule):
     fine = """
         - The weights themselves are used: something more is computed of them, or they are stored (low confidence).
         - Queries or keys that are a handful (pooled, landmarks, global tokens), and the one wide head over the pixels
-          of a convolution network: low confidence.
+          of a convolution network: low confidence. Attention of channels, too: no fused kernel takes heads as wide as
+          an input has positions.
         - Softcaps, sinks, head masks and the like, which the fused call does not know (`flex_attention` may).
         - The eager branch of a switch between implementations, reference code: low confidence only.
         """
@@ -125,7 +126,7 @@ class ManualAttention(Rule):
             confidence = judge(frequency, view.value(attention.scores))
         aside = view.regions(node) & Region.FALLBACK or _has_fused_twin(view, file)
         aside = aside or attention.weights_needed or _capped(attention) or _of_pixels(view, file)
-        if aside or _of_pooled_keys(view) or _of_few(attention):
+        if aside or _of_pooled_keys(view) or _of_channels(view) or _of_few(attention):
             confidence = lower(confidence, Confidence.LOW)
         if _told(attention, view):
             return
@@ -148,6 +149,15 @@ class ManualAttention(Rule):
         from awp_lint.rules.attention.rewrite import fused_call
 
         return fused_call(candidate.data, definition) if isinstance(candidate.data, Attention) else None
+
+
+#: Classes whose scores are of channels: as many of them as a head has, each as long as there are positions.
+_CHANNELS = re.compile(r"Channel|Cross?[-_]?Covar|CrossCovariance|XCA|MDTA")
+
+
+def _of_channels(view: FunctionView) -> bool:
+    """Whether attention goes over channels: no fused kernel takes heads as wide as an input has positions."""
+    return view.class_name is not None and _CHANNELS.search(view.class_name.rpartition(".")[2]) is not None
 
 
 def _split(node: ast.Call, view: FunctionView, file: FileView) -> Iterator[Candidate]:

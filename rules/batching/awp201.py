@@ -21,6 +21,7 @@ from awp_lint.rules.batching.calls import (
     model_of,
     of_few_prompts,
     one_of_many,
+    taken_whole,
 )
 from awp_lint.rules.common import (
     callee,
@@ -61,7 +62,8 @@ class CallPerSample(Rule):
         - A pass that needs the last pass's output, or a cache that it left.
         - Items that cannot be stacked (each of another size), and tiles and chunks of one input, which are cut on
           purpose against running out of memory.
-        - The prompts of a diffusion pipeline, one or two in front of all its steps: low confidence.
+        - The prompts of a diffusion pipeline, one or two in front of all its steps; the branch for lists of a function
+          that hands a batch to the same model in the other branch: low confidence.
         - Passes of which each calls a module of its own (`self.heads[i](x)`).
         - Set-up, tests, training and benchmarks.
         """
@@ -124,7 +126,7 @@ class CallPerSample(Rule):
                 return
             confidence = lower(self.confidence, judge(frequency))
             sure = view.value(model_of(node)).certainty is not Certainty.UNKNOWN or callee(node) in MODELS_ALONE
-            if view.regions(node) & Region.FALLBACK or not sure or of_few_prompts(view):
+            if view.regions(node) & Region.FALLBACK or not sure or of_few_prompts(view) or taken_whole(node, view):
                 confidence = Confidence.LOW
             items = short(loop.iter, 40)
             yield Candidate(

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 
 from awp_lint.detector.semantics.values import Kind
 from awp_lint.detector.semantics.view import FunctionView, LoopKind
-from awp_lint.rules.common import callee, loop_body, names_in, target_names
+from awp_lint.rules.common import ancestors, callee, loop_body, names_in, target_names
 
 #: Methods that run a model over what could be a batch.
 MODEL_METHODS = frozenset({
@@ -243,6 +243,34 @@ def one_of_many(call: ast.Call, loop: ast.For | ast.AsyncFor | ast.comprehension
     """Whether each pass calls another module: ``self.heads[level](x)``, ``encoder.get(i)(x)``."""
     names = target_names(loop.target)
     return bool(names_in(call.func) & names)
+
+
+def taken_whole(call: ast.Call, view: FunctionView) -> bool:
+    """Whether it stands in the branch for lists of a function that gives a batch to the same model in the other one:
+    ``if isinstance(images, list): [self.model(image[None]) …] else: self.model(images)``."""
+    child: ast.AST = call
+    name = ast.unparse(call.func)
+    for parent in ancestors(view, call):
+        if isinstance(parent, ast.If) and child is not parent.test and _asks_for_list(parent.test):
+            other = parent.orelse if child in parent.body else parent.body
+            if any(
+                isinstance(part, ast.Call) and ast.unparse(part.func) == name for s in other for part in ast.walk(s)
+            ):
+                return True
+        child = parent
+    return False
+
+
+def _asks_for_list(test: ast.expr) -> bool:
+    return (
+        isinstance(test, ast.Call)
+        and isinstance(test.func, ast.Name)
+        and test.func.id == "isinstance"
+        and len(test.args) == 2
+        and not {"list", "tuple", "Tensor"}.isdisjoint(
+            part.id if isinstance(part, ast.Name) else getattr(part, "attr", "") for part in ast.walk(test.args[1])
+        )
+    )
 
 
 def of_few_prompts(view: FunctionView) -> bool:

@@ -76,7 +76,8 @@ class FullLogits(Rule):
     fine = """
         - Scoring and training, which need the logits of all positions.
         - A `forward` with `logits_to_keep` or the like, or one that selects positions first.
-        - Decode steps of one position: nothing to save. A model that drafts for another is given one position always,
+        - Decode steps of one position: nothing to save, nor in a loop that hands on the cache that a call before it has
+          filled (low confidence). A model that drafts for another is given one position always,
           and the head of a small vocabulary (codes of sounds) costs little beside the prompt: low confidence.
         """
     safety = """
@@ -143,7 +144,7 @@ class FullLogits(Rule):
             message = f"`{head}` runs on every position of `{hidden}` {often(frequency)}, generation uses the last one"
             action = f"take a `logits_to_keep` argument and slice `{hidden}` by it"
         level = sureness(view, node, frequency)
-        if not found.last and _costs_little(view, file):
+        if (not found.last and _costs_little(view, file)) or _of_one_token(found.hidden, view):
             level = Confidence.LOW
         yield Candidate(
             node=node,
@@ -170,6 +171,31 @@ class FullLogits(Rule):
             effects=(Effect.NUMERICS, Effect.POSITIONS) if found.callers else (Effect.NUMERICS,),
             requires=("no caller beside those in the project needs the other positions",) if found.callers else (),
         )
+
+
+_PASTS = re.compile(r"past(_key_values?)?|(kv_?)?cache|past_kv")
+
+
+def _of_one_token(hidden: ast.expr, view: FunctionView) -> bool:
+    """Whether a loop runs the model on what is new alone, with the cache that a call before the loop has filled."""
+    made = resolve(hidden, view)
+    while isinstance(made, ast.Subscript | ast.Attribute):
+        made = resolve(made.value, view)
+    loops = view.loops(hidden)
+    if not loops or not isinstance(made, ast.Call):
+        return False
+    for keyword in made.keywords:
+        if keyword.arg is not None and _PASTS.fullmatch(keyword.arg) and isinstance(keyword.value, ast.Name):
+            inside = [loops[0] in view.loops(statement) for statement in view.assignments(keyword.value.id)]
+            before = [s for s in view.assignments(keyword.value.id) if loops[0] not in view.loops(s)]
+            return any(inside) and any(not _nothing(s) for s in before)
+    return False
+
+
+def _nothing(statement: ast.stmt) -> bool:
+    """``cache = None``."""
+    value = statement.value if isinstance(statement, ast.Assign | ast.AnnAssign) else None
+    return isinstance(value, ast.Constant) and value.value is None
 
 
 _SMALL = 16_384  # entries of a vocabulary

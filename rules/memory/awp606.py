@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from awp_lint.detector.finding import Confidence, Event, Fix, MarkKind, RootCause
 from awp_lint.detector.semantics.values import Certainty, Device, Kind
-from awp_lint.detector.semantics.view import FileView, FunctionView
+from awp_lint.detector.semantics.view import FileView, FunctionView, Level
 from awp_lint.rules.base import Candidate, Rule
 from awp_lint.rules.common import ancestors, frequency_reason, often, served_frequency, short, sureness
 from awp_lint.rules.memory.factories import move
@@ -52,6 +52,7 @@ class MovePerCall(Rule):
         - Registered buffers and parameters: they move with the model.
         - A cast that nothing of the function takes back (`model.float()`), and a move behind a test of the device: only
           the first call does anything. Shown at low confidence.
+        - A table copied once a request, beside all that it does: low confidence.
         - Offloading on purpose, loading, set-up, tests and training.
         """
     safety = """
@@ -164,7 +165,8 @@ def _table(node: ast.Call, receiver: ast.expr, view: FunctionView) -> Iterator[C
         return
     in_forward = view.qualname.endswith(".forward") and any(base.endswith(".Module") for base in view.class_bases)
     confidence = sureness(view, node, frequency)
-    if not (in_forward or frequency.hot) or view.value(receiver).certainty is Certainty.UNKNOWN:
+    once = frequency.path == (Level.REQUEST,)  # beside all else that a request does
+    if once or not (in_forward or frequency.hot) or view.value(receiver).certainty is Certainty.UNKNOWN:
         confidence = Confidence.LOW
     name = short(receiver, 40)
     yield Candidate(

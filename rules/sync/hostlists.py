@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from awp_lint.detector.finding import Edit, Fix, Safety
 from awp_lint.detector.semantics.values import Device
 from awp_lint.detector.semantics.view import FunctionView
-from awp_lint.rules.common import ancestors, maybe_device, names_in, short
+from awp_lint.rules.common import ancestors, maybe_device, names_in, short, target_names
 from awp_lint.rules.doubts import default_none, optional_names
 from awp_lint.rules.edits import base_name, fresh_name, insert_before, pure_chain
 from awp_lint.rules.flow import after, version
@@ -232,6 +232,8 @@ def _number_index(index: ast.expr, view: FunctionView) -> bool:
 
 def _indexed_fix(element: ast.Subscript, definition: Definition) -> Fix | None:
     view = definition.view
+    if _bound_in_expression(element, view):
+        return None  # no statement before this one could read it
     text = ast.unparse(element.value)
     loop = _outermost_unwritten(element.value, view)
     same = [
@@ -286,6 +288,13 @@ def _indexed_fix(element: ast.Subscript, definition: Definition) -> Fix | None:
         effects=number_effects(value.dtype),
         requires=() if value.rank == 1 else (f"`{short(element.value, 40)}` has one dimension and is short",),
     )
+
+
+def _bound_in_expression(element: ast.Subscript, view: FunctionView) -> bool:
+    """Whether what has elements is the variable of a comprehension around it: ``[x[: b[1]] for b in boxes]``."""
+    names = names_in(element.value)
+    loops = [loop for loop in view.loops(element) if isinstance(loop, ast.comprehension)]
+    return any(names & target_names(loop.target) for loop in loops)
 
 
 def _beside_device(parts: Sequence[ast.Subscript], loop: ast.stmt | None, view: FunctionView) -> list[ast.Name] | None:

@@ -6,11 +6,12 @@ import ast
 
 from awp_lint.detector.semantics.view import FunctionView, Level
 from awp_lint.rules.batching.calls import over_batches
-from awp_lint.rules.common import whole_program
+from awp_lint.rules.common import ancestors, whole_program
+from awp_lint.rules.doubts import default_none
 from awp_lint.rules.worth.table import Case, doubt
 
 #: Findings about one wait, copy or small kernel: they must run more often than once a request or an item of it.
-_SINGLE = r"AWP(10[124567]|30[16]|60[1-5]|610)"
+_SINGLE = r"AWP(10[124567]|30[16]|60[1-4]|610)"
 #: What happens a few times a request.
 FEW = frozenset((Level.REQUEST, Level.ITEM, Level.LOOP))
 
@@ -50,6 +51,36 @@ def read_of_the_prompt(case: Case) -> bool:
     return first.line == 0 and first.function.endswith(".generate")
 
 
+@doubt("AWP10[1-4]", seldom=True)
+def told_in_a_text(case: Case) -> bool:
+    """The number goes into a text for people that a function returns, once an item."""
+    if not FEW.issuperset(case.path) or case.view.loops(case.node):
+        return False
+    texts = [parent for parent in ancestors(case.view, case.node) if isinstance(parent, ast.JoinedStr)]
+    return bool(texts) and isinstance(case.view.statement(case.node), ast.Return)
+
+
+@doubt("AWP10[257]", seldom=True)
+def of_an_optional_input(case: Case) -> bool:
+    """One wait an item, for an input that callers may leave out, beside what is done for every item."""
+    if not FEW.issuperset(case.path) or len(case.view.loops(case.node)) > 1:
+        return False
+    optional = default_none(case.view)
+    child: ast.AST = case.node
+    for parent in ancestors(case.view, case.node):
+        if isinstance(parent, ast.If) and child in parent.body and _given(parent.test) in optional:
+            return True
+        child = parent
+    return False
+
+
+def _given(test: ast.expr) -> str:
+    """The name of ``if name is not None``."""
+    if not (isinstance(test, ast.Compare) and isinstance(test.left, ast.Name) and isinstance(test.ops[0], ast.IsNot)):
+        return ""
+    return test.left.id
+
+
 def _paid_by_each(case: Case) -> bool:
     """Whether a program's own loop over its items is seen: each of them pays."""
     return whole_program(case.frequency) and Level.ITEM in case.path
@@ -62,4 +93,11 @@ def _without_own_loop(node: ast.AST, view: FunctionView) -> bool:
     return all(batches) if loops else view.frequency(view.node).path == (Level.REQUEST, Level.ITEM)
 
 
-DOUBTS = (once_an_item, one_selection_an_item, beside_generation, read_of_the_prompt)
+DOUBTS = (
+    once_an_item,
+    one_selection_an_item,
+    beside_generation,
+    read_of_the_prompt,
+    told_in_a_text,
+    of_an_optional_input,
+)

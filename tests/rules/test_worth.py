@@ -542,3 +542,44 @@ def test_each_kind_has_a_name_of_its_own_and_a_reason_of_one_line() -> None:
 
 def test_caches_are_flushed_where_requests_never_come() -> None:
     assert [rule.id for rule in all_rules() if counts_anywhere(rule.id)] == ["AWP605"]
+
+
+RESULTS = """
+    import torch
+
+    class Predictor:
+        def __init__(self, model: torch.nn.Module) -> None:
+            self.model = model
+
+        def predict(self, images: list, marks: torch.Tensor | None = None) -> list:
+            told = []
+            for image in images:
+                depth = self.model(image.to("cuda"))
+                {body}
+            return told
+
+        def verbose(self, depth: torch.Tensor) -> str:
+            {told}
+"""
+
+
+@pytest.mark.parametrize(
+    ("test", "expected"), [("marks is not None", "low"), ("image is not None", "medium"), ("self.model", "medium")]
+)
+def test_one_wait_an_item_for_an_input_that_may_be_left_out(test: str, expected: str) -> None:
+    body = f"if {test}:\n                    told.append(1 if depth.sum() == 0 else 0)"
+    code = RESULTS.format(body=body, told="return str(depth)")
+    assert {level for rule, level in found(code) if rule == "AWP102"} == {expected}
+
+
+@pytest.mark.parametrize(
+    ("told", "expected"),
+    [
+        ("return f'depth {float(depth.min()):.2f}'", {"low"}),
+        ("least = float(depth.min())\n            return str(least)", {"medium"}),
+    ],
+)
+def test_a_number_of_a_text_for_people(told: str, expected: set[str]) -> None:
+    body = "for name in self.names:\n                    told.append(self.verbose(depth))"
+    code = RESULTS.format(body=body, told=told)
+    assert {level for rule, level in found(code) if rule == "AWP101"} == expected
