@@ -5,9 +5,10 @@
 
 A prediction is a share of the step, as the tool prints it: hosts drift between a profile and a measurement. A hit is
 one within the larger of 15 % of the change, half the measurement's interval and 1 % of the step. Two null predictors
-are scored beside it: nothing is gained, and the statement's own host time is. Where the replay does not reproduce the
-step or the statement, the tool prints no prediction but «at most»; of those is counted how many hold. For each program
-stands what the gate says of it, and of how many of its statements the replay gives the measured time.
+are scored beside it: nothing is gained, and the statement's own host time is. The gain is measured in a process before
+the profile run and in one behind it. Where the replay does not reproduce the step or the statement, the tool prints no
+prediction but «at most»; of those is counted how many hold. For each program stands what the gate says of it, and of
+how many of its statements the replay gives the measured time.
 """
 
 from __future__ import annotations
@@ -141,25 +142,41 @@ def gate(session: Session, findings: list[Finding], unit: str) -> str:
     return "; ".join([*told, f"{len(right)} of {len(findings)} statements: {' '.join(right)}"])
 
 
-def measured(program: str, pairs: int, block: float) -> dict[str, tuple[float, float, float, float]]:
-    """By statement: unit ms with it, gain in ms, and the gain's 95 % interval (bootstrap over pairs)."""
+def measured(program: str, pairs: int, block: float) -> dict[str, np.ndarray]:
+    """By statement, in a process of its own: ms of a unit with and without it, shape ``(pairs, 2)``."""
     command = [sys.executable, str(STEPS), program, "--measure", "--pairs", str(pairs), "--block", str(block)]
     output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    found = {}
-    for line in output.splitlines():
-        row = json.loads(line)
-        base, gains = np.array(row["with"]), np.array(row["with"]) - np.array(row["without"])
-        draws = np.random.default_rng(0).choice(gains, (2000, gains.size)).mean(axis=1)
-        low, high = np.percentile(draws, [2.5, 97.5])
-        found[row["name"]] = (float(base.mean()), float(gains.mean()), float(low), float(high))
-    return found
+    rows = [json.loads(line) for line in output.splitlines()]
+    return {row["name"]: np.array([row["with"], row["without"]]).T for row in rows}
+
+
+def gained(processes: list[np.ndarray]) -> tuple[float, float, float, float]:
+    """Unit ms with a statement, gain in ms, and the gain's 95 % interval, from pairs of several processes.
+
+    Of each process the mean of the middle half of the differences counts: what else runs on the host disturbs single
+    blocks. The interval is the bootstrap over pairs, and reaches at least to each process's own figure: processes of
+    equal code differ.
+    """
+    rng = np.random.default_rng(0)
+    differences = [pairs[:, 0] - pairs[:, 1] for pairs in processes]
+    single = [float(_middle(d[None, :])[0]) for d in differences]
+    draws = np.mean([_middle(rng.choice(d, (2000, d.size))) for d in differences], axis=0)
+    low, high = np.percentile(draws, [2.5, 97.5])
+    unit = float(np.mean([np.median(pairs[:, 0]) for pairs in processes]))
+    return unit, float(np.mean(single)), min(float(low), *single), max(float(high), *single)
+
+
+def _middle(values: np.ndarray) -> np.ndarray:
+    """Means of the middle halves of rows."""
+    ordered, cut = np.sort(values, axis=1), values.shape[1] // 4
+    return ordered[:, cut : values.shape[1] - cut].mean(axis=1)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("programs", nargs="*", default=PROGRAMS)
     parser.add_argument("--seconds", type=float, default=15.0)
-    parser.add_argument("--pairs", type=int, default=40)
+    parser.add_argument("--pairs", type=int, default=40, help="of blocks, in each process (default %(default)s)")
     parser.add_argument("--block", type=float, default=0.05, help="seconds of a measured block (default %(default)s)")
     parser.add_argument("--keep", type=Path, help="folder for sessions and traces")
     parser.add_argument("--results", type=Path, help="append the results to this file, a line a statement")
@@ -175,11 +192,13 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as scratch:
         for program in options.programs:
             folder = (options.keep or Path(scratch)) / program
+            truth = [measured(program, options.pairs, options.block)]
             outcome, said = profiled(program, options.seconds, folder)
+            truth.append(measured(program, options.pairs, options.block))
             print(f"{program}: the gate: {said}", flush=True)
             print(program, json.dumps({k: v for k, v in outcome.profile.items() if k != "windows"}), outcome.notes)
-            truth = measured(program, options.pairs, options.block)
-            for name, (unit, gain, low, high) in truth.items():
+            for name in truth[0]:
+                unit, gain, low, high = gained([one[name] for one in truth])
                 evidence = outcome.evidence[name]
                 results.append(_scored(program, name, evidence, unit, gain, low, high))
                 rows.append([str(cell) for cell in results[-1]["row"]])

@@ -26,7 +26,7 @@ class Decode(torch.nn.Module):
     """Many small kernels: the host cannot keep up."""
 
     width, rows, layers = 1024, 1, 24
-    work, heads, copied = 8000, 32, 1024  # of the planted statements: additions, kernels, rows
+    work, heads, copied = 12_000, 48, 1536  # of the planted statements: additions, kernels, rows
 
     def __init__(self, device: str) -> None:
         super().__init__()
@@ -86,14 +86,14 @@ class Batch(Decode):
     """The same with a batch of 64."""
 
     width, rows = 2048, 64
-    heads, copied = 48, 512
+    heads, copied = 48, 768
 
 
 class Balanced(Decode):
     """Host and device have about as much to do."""
 
     width, rows, layers = 4096, 1024, 24
-    heads, copied = 48, 256
+    heads, copied = 48, 384
 
 
 class Device(Decode):
@@ -140,7 +140,7 @@ class Small(Decode):
     """A model whose step is short."""
 
     width, layers = 512, 12
-    work, heads, copied = 3000, 12, 512
+    work, heads, copied = 5000, 20, 1024
 
 
 class Deep(Decode):
@@ -154,7 +154,7 @@ class Wide(Decode):
     """Weights that take the device long to read: decoding of a large model, a batch of 16."""
 
     width, rows, layers = 8192, 16, 24
-    work, heads, copied = 10_000, 40, 128
+    work, heads, copied = 12_000, 48, 192
 
 
 class Prefill(Decode):

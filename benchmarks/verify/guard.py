@@ -32,8 +32,10 @@ _SLOWER = """        until = time.perf_counter() + 0.05 * STEP_SECONDS
 
 @dataclass(frozen=True)
 class Change:
-    """Text put behind a line of the program, or ``instead`` of it. ``needs``: only on a GPU. ``fires``: whether the guard
-    has to raise, None where that is up to how far the saved runs differ."""
+    """Text put behind a line of the program, or ``instead`` of it.
+
+    ``needs``: only on a GPU. ``fires``: whether the guard has to raise, None where the saved runs differ too much to say.
+    """
 
     name: str
     behind: str

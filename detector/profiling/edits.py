@@ -96,23 +96,21 @@ def _batched(program: Program, places: Places, outside: dict[int, float]) -> Edi
     lead, busy, work = dict(outside), dict[int, int](), dict[int, tuple[Work, ...]]()
     free: set[int] = set()
     for steps in places.inside:
-        first: dict[tuple[int, ...], int] = {}
-        took: dict[int, list[int]] = {}
+        same: dict[tuple[int, ...], list[int]] = {}
         for step in steps:
-            kept = first.setdefault(program.kinds[step], step)
-            took.setdefault(kept, []).append(sum(item[1] for item in program.work[step]))
-            if kept == step:
-                lead.pop(step, None)
+            same.setdefault(program.kinds[step], []).append(step)
+        for first, *others in same.values():
+            before = [program.lead[step] for step in (first, *others)]
+            lead[first] = min(sum(before) / len(before) / before[0], 1.0) if before[0] else 1.0  # one item's share
+            busy |= dict.fromkeys(others, 0)
+            work |= {step: _nothing(program.work[step]) for step in others}
+            free.update(step for step in others if program.target[step] >= 0)
+            if not program.work[first]:
                 continue
-            busy[step] = 0
-            work[step] = _nothing(program.work[step])
-            if program.target[step] >= 0:
-                free.add(step)
-        for step, each in took.items():
-            if program.work[step]:
-                merged = max(max(each), sum(each) - (len(each) - 1) * KERNEL_NS)
-                lane, _, latency, behind, back = program.work[step][0]
-                work[step] = ((lane, merged, latency, behind, back), *_nothing(program.work[step][1:]))
+            each = [sum(item[1] for item in program.work[step]) for step in (first, *others)]
+            merged = max(max(each), sum(each) - len(others) * KERNEL_NS)
+            lane, _, latency, behind, back = program.work[first][0]
+            work[first] = ((lane, merged, latency, behind, back), *_nothing(program.work[first][1:]))
     return Edit(lead, busy, frozenset(free), work)
 
 
