@@ -34,7 +34,7 @@ _SLOWER = """        until = time.perf_counter() + 0.05 * STEP_SECONDS
 class Change:
     """Text put behind a line of the program, or ``instead`` of it.
 
-    ``needs``: only on a GPU. ``fires``: whether the guard has to raise, None where the saved runs differ too much to say.
+    ``needs``: only on a GPU. ``fires``: whether the guard has to raise, None where saved runs may differ too much.
     """
 
     name: str

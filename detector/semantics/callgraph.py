@@ -13,10 +13,11 @@ from collections.abc import Iterable, Sequence
 from awp_lint.detector.semantics.constructing import Constructions
 from awp_lint.detector.semantics.duck import COMMON_METHODS, DUCK_TYPES, DuckType, ducks
 from awp_lint.detector.semantics.edges import Edge
-from awp_lint.detector.semantics.facts import GUARD_REFERENCE, GUARD_SKIP, UNKNOWN, CallFact, Ref
+from awp_lint.detector.semantics.facts import GUARD_REFERENCE, GUARD_SKIP, SELF, UNKNOWN, CallFact, Ref
 from awp_lint.detector.semantics.gating import Gates, Unresolved
 from awp_lint.detector.semantics.index import Entity, Index
 from awp_lint.detector.semantics.resolve import INSTANCES, Resolver, Thing
+from awp_lint.detector.semantics.stopwords import METHODS
 from awp_lint.detector.semantics.switches import Switches
 
 MODULE_BASES = frozenset(("torch.nn.Module", "torch.nn.modules.module.Module", "torch.jit.ScriptModule"))
@@ -111,6 +112,8 @@ class CallGraph:
         else:
             nodes = self._nodes_of(gid, callee)
             assumed = False
+            if not nodes and callee[:2] == (".", SELF) and callee[2] in METHODS:
+                return  # a library's, which the class inherits
             if not nodes and not call.guard & GUARD_REFERENCE:
                 nodes = self._by_name(gid, callee)
                 assumed = True

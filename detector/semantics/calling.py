@@ -23,8 +23,9 @@ class Calling(Binding):
     def call(self, node: ast.Call, f: FunctionDraft, loops: tuple[str, ...], guard: int) -> None:
         func = node.func
         attribute = func.attr if type(func) is ast.Attribute else ""
+        own = attribute not in METHODS or self.is_own(node, f)
         if attribute:
-            if attribute in ("append", "add", "insert", "extend") and node.args:
+            if attribute in ("append", "add", "insert", "extend") and node.args and not self.of_self(func, f):
                 item = self.ref(node.args[-1], f)
                 if item != UNKNOWN:
                     self.grow(func.value, item, f)  # type: ignore[attr-defined]
@@ -33,8 +34,7 @@ class Calling(Binding):
                     f.rest = ""
             elif attribute in ("register_modules", "add_module", "register_module"):
                 self.registered(node, f)
-        # A list takes one item at a time: a cache of keys and values is appended to with both.
-        if attribute not in METHODS or (attribute == "append" and len(node.args) + len(node.keywords) > 1):
+        if own:
             callee = self.ref(func, f)
             if callee != UNKNOWN or attribute:
                 if callee == UNKNOWN:  # what a library defines is no method of the project, whatever its name
@@ -50,6 +50,21 @@ class Calling(Binding):
             self.reference(arg, f, loops, guard | start)
         for keyword in node.keywords:
             self.reference(keyword.value, f, loops, guard | start)
+
+    @staticmethod
+    def is_own(node: ast.Call, f: FunctionDraft) -> bool:
+        """Whether a method with a name of tensors, lists and the like is one of the project: it is called on ``self``,
+        or takes more than lists do, as caches of keys and values."""
+        func = node.func
+        assert isinstance(func, ast.Attribute)
+        return Calling.of_self(func, f) or (
+            func.attr in ("append", "extend") and len(node.args) + len(node.keywords) > 1
+        )
+
+    @staticmethod
+    def of_self(node: ast.expr, f: FunctionDraft) -> bool:
+        """``self.name``"""
+        return type(node) is ast.Attribute and type(node.value) is ast.Name and f.env.get(node.value.id) == SELF
 
     def passed(self, node: ast.Call, f: FunctionDraft) -> tuple[str, ...]:
         """The codes of what a call passes."""

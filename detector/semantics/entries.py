@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from awp_lint.detector.semantics.facts import GUARD_SKIP, FunctionFact
 from awp_lint.detector.semantics.values import Certainty
-from awp_lint.detector.semantics.view import Level
+from awp_lint.detector.semantics.view import Level, LoopKind, Region
 
 _REQUEST = (Level.REQUEST,)
 _STEP = (Level.REQUEST, Level.STEP)
@@ -130,6 +130,14 @@ _ASKED_NAME = re.compile(
     r"(\w+_)?(sentences?|texts?|prompts?|queries|query|corpus|documents?|passages|questions|images?|audios?|class_?names"
     r"|input_ids|inputs)"
 )
+#: What is done to a model, or to judge it, and not with it; and what goes through a video, a whole model a frame.
+_CHANGES = re.compile(
+    r"(^|_)(init\w*|reset|load|save|copy|update|merge|fuse|fold|convert|export|trace|quanti[sz]e\w*|calibrat\w*|prune\w*|tune"
+    r"|optimi[sz]e\w*|fit|train\w*|ema|eval|evaluate\w*|valid\w*|test|bench\w*|profile|measure|compare|check|verify|debug"
+    r"|dump|log|plot|visuali[sz]e\w*|collect|search|prepare|setup|build|register|params?|parameters|weights?|grads?"
+    r"|gradients?|state|dict|hooks?|buffers?|norms?|main|epoch|metrics?|loss(es)?|videos?"
+    r"|frames?|track\w*)(?=_|$)"
+)
 _TOKEN_NAME = re.compile(
     r"decode_(one_|next_)?(step|token)|generate_(step|next_token)|(sample_)?next_token|sample_(next_)?tokens?"
 )
@@ -236,7 +244,16 @@ def convention(function: FunctionFact, class_names: Iterable[str], is_module: bo
         return Entry(_STEP, Certainty.ASSUMED)
     if _REQUEST_NAME.fullmatch(name) or (function.cls < 0 and not name.startswith("_") and _works_on_data(function)):
         return Entry(_REQUEST, Certainty.ASSUMED)
-    return None
+    return Entry(_REQUEST, Certainty.ASSUMED) if _infers(function, name) else None
+
+
+def _infers(function: FunctionFact, name: str) -> bool:
+    """Whether a public function says that it is there for inference: by its mode, or, as weights are changed without
+    gradients too, by steps or tokens that it takes without them."""
+    if name.startswith("_") or Region(function.regions) != Region.INFERENCE or _CHANGES.search(name):
+        return False
+    steps = any(loop.kind in (LoopKind.STEPS.value, LoopKind.TOKENS.value) for loop in function.loops)
+    return steps or "torch.inference_mode" in function.decorators
 
 
 def _works_on_data(function: FunctionFact) -> bool:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from awp_lint.detector.config import Settings
 from awp_lint.detector.semantics.callgraph import CallGraph
-from awp_lint.detector.semantics.facts import GUARD_LAST, GUARD_OFF, GUARD_REFERENCE, function_names
+from awp_lint.detector.semantics.facts import GUARD_LAST, GUARD_OFF, GUARD_REFERENCE, CallFact, function_names
 from awp_lint.detector.semantics.frequency import Frequencies, Reach
 from awp_lint.detector.semantics.index import Index, IndexedFile
 from awp_lint.detector.semantics.spare import is_spare
@@ -164,12 +164,17 @@ class Linked:
         return bool(Region(fact.regions) & Region.INFERENCE) or any(call.guard & GUARD_OFF for call in fact.calls)
 
     def speaks_of(self, word: str) -> bool:
-        """Whether a function, an import or a call anywhere in the project has the word in its name."""
+        """Whether a function, an import, a call or an argument of one anywhere in the project has the word in its
+        name."""
+
+        def calls(call: CallFact) -> bool:
+            return word in str(call.callee) or any(word in passed for passed in call.passed)
+
         known = self._spoken.get(word)
         if known is None:
             known = self._spoken[word] = any(
                 any(word in (fact.name or fact.module) for fact in file.facts.imports)
-                or any(word in f.qualname or any(word in str(c.callee) for c in f.calls) for f in file.facts.functions)
+                or any(word in f.qualname or any(map(calls, f.calls)) for f in file.facts.functions)
                 for file in self.index.files
             )
         return known

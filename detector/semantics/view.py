@@ -227,7 +227,8 @@ class FileView(Protocol):
     def functions(self) -> Iterator[FunctionView]: ...
 
     def speaks_of(self, word: str) -> bool:
-        """Whether a function, an import or a call anywhere in the project has the word in its name."""
+        """Whether a function, an import, a call or an argument of one anywhere in the project has the word in its
+        name."""
 
     def is_spare(self, cls: str) -> bool:
         """Whether the whole package is there to see, a class of the file, by its plain name, is not among what the file

@@ -128,10 +128,18 @@ class CatKvCache(Rule):
 
 
 def _own_part(node: ast.expr, view: FunctionView) -> bool:
-    """Keys or values that a cache keeps: ``self.key`` of a ``KVCache``."""
-    owner = (view.class_name or "").rpartition(".")[2]
+    """Keys or values that an object keeps: ``self.key`` of a ``KVCache``, or what takes the place of ``self.key``."""
     own = isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self"
-    return own and bool(_CACHE.search(owner)) and bool(_KV.search(_last(node)))
+    if not own or not _KV.search(_last(node)):
+        return False
+    return bool(_CACHE.search((view.class_name or "").rpartition(".")[2])) or _put_back(node, view)
+
+
+def _put_back(node: ast.expr, view: FunctionView) -> bool:
+    """Whether what an attribute is joined to takes its place."""
+    statement, name = view.statement(node), ast.unparse(node)
+    targets = statement.targets if isinstance(statement, ast.Assign) else []
+    return any(ast.unparse(part) == name for t in targets for part in (t.elts if isinstance(t, ast.Tuple) else [t]))
 
 
 def _windowed(old: ast.expr, view: FunctionView) -> bool:

@@ -23,6 +23,7 @@ from awp_lint.rules.common import (
     sureness,
     whole_program,
 )
+from awp_lint.rules.flow import binding
 from awp_lint.rules.memory.factories import DATA, RANDOM, host_origins, move
 from awp_lint.rules.memory.pages import kept_once, pageable, speaks_of_pinning
 
@@ -119,7 +120,8 @@ class BlockingCopy(Rule):
         text = short(source, 40)
         confidence = lower(self.confidence, sureness(view, node, frequency))
         sure = view.value(source).certainty
-        unsure = sure is not Certainty.PROVEN or not pageable(source, view, file)
+        proven = sure is Certainty.PROVEN or _worked_out_there(source, view)
+        unsure = not proven or not pageable(source, view, file)
         if whole_program(frequency) and asynchronous is None:
             unsure = sure is Certainty.UNKNOWN  # its own calls give it on the host, and the host waits, pinned or not
         if unsure or per_item_only(frequency) or kept_once(node, view):
@@ -198,6 +200,17 @@ def _written_in(statement: ast.Assign, view: FunctionView) -> ast.expr | None:
         return None
     rows = _has_rows(statement.value, view)
     return statement.value if rows and not host_origins(statement.value, view) & RANDOM else None
+
+
+def _worked_out_there(node: ast.expr, view: FunctionView) -> bool:
+    """Whether a function of the project works something out from tensors that are all on the host."""
+    made = binding(node, view)
+    call = node if made is None else made[0]
+    if not isinstance(call, ast.Call) or not view.targets(call):
+        return False
+    given = [view.value(arg) for arg in (*call.args, *(keyword.value for keyword in call.keywords))]
+    tensors = [value for value in given if value.is_tensor]
+    return bool(tensors) and all(v.device is Device.HOST and v.certainty is Certainty.PROVEN for v in tensors)
 
 
 def _has_rows(node: ast.expr, view: FunctionView) -> bool:

@@ -105,7 +105,7 @@ class CacheFlush(Rule):
         frequency = served_frequency(view, node)
         if frequency is not None:
             confidence = sureness(view, node, frequency)
-            if not frequency.hot:
+            if not frequency.hot and Level.LOOP not in frequency.path:
                 confidence = lower(confidence, Confidence.LOW)
         elif effect.startswith("gives") and _every_training_step(node, view):
             frequency, confidence = Frequency((Level.STEP,), Certainty.ASSUMED), Confidence.MEDIUM

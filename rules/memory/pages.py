@@ -37,8 +37,8 @@ def speaks_of_pinning(node: ast.expr, view: FunctionView, depth: int = 3) -> boo
 def pageable(node: ast.expr, view: FunctionView, file: FileView, depth: int = _DEPTH) -> bool:
     """Whether a host tensor is seen to be made in plain memory.
 
-    Made of Python or NumPy data, by a factory, by arithmetic, by a read that waits. Attributes of other objects,
-    parameters and what other functions return may be pinned.
+    Made of Python or NumPy data, by a factory, by arithmetic, by a read that waits. Attributes of other objects and
+    parameters may be pinned, and so may what other functions return, unless nothing in the project speaks of pinning.
     """
     while isinstance(node, ast.Subscript):
         node = node.value
@@ -56,8 +56,10 @@ def pageable(node: ast.expr, view: FunctionView, file: FileView, depth: int = _D
 
 def _made(call: ast.Call, view: FunctionView, file: FileView, depth: int) -> bool:
     """Whether a call makes a tensor in new memory that it does not pin."""
-    if _asks_to_pin(call) or view.targets(call):
+    if _asks_to_pin(call):
         return False
+    if view.targets(call):
+        return not (file.speaks_of("pin_memory") or file.speaks_of("pinned"))
     if (view.qualified(call.func) or "").startswith("torch.") and not _of_tensor(call, view):
         return True
     found = method(call)

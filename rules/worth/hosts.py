@@ -7,7 +7,7 @@ import re
 
 from awp_lint.detector.semantics.view import FileView, FunctionView
 from awp_lint.rules.told import called_host
-from awp_lint.rules.worth.source import behind
+from awp_lint.rules.worth.source import behind, origins
 from awp_lint.rules.worth.table import Case, doubt
 
 #: Sizes and masks of multi-modal inputs that serving engines keep on the host, in all models.
@@ -18,6 +18,10 @@ _ENGINE = re.compile(r"^\s*(from|import) (vllm|sglang|lmdeploy|aphrodite)\b", re
 _KEPT_FIELD = re.compile(r"\b(\w+)[\"']?\s*[=:]\s*MultiModalFieldConfig\.\w+\((?:[^()]|\([^()]*\))*\bkeep_on_cpu=True")
 #: Methods that give a copy of an object on the host, asynchronously as a rule: its others work on that copy.
 _TO_HOST = re.compile(r"_?(to|copy_to)_(cpu|host)(_\w+)?")
+
+#: What a diffusion scheduler knows of all steps, and its methods that look something up there.
+_TABLE = re.compile(r"sigmas|alphas|betas|(final_)?alphas?_cumprod|_get_variance|_sigma_to_alpha_sigma_t")
+_SCHEDULER = re.compile(r"(^|[._])scheduler$")
 
 
 @doubt(r"AWP[16]\d+")
@@ -55,6 +59,18 @@ def kept_on_host(case: Case) -> bool:
     return any(name in fields or _KEPT_ON_HOST.fullmatch(name) for name in behind(case.node, case.view))
 
 
+@doubt("AWP102")
+def table_of_schedule(case: Case) -> bool:
+    """``variance > 0`` of a table that schedulers keep on the host: the variances and sigmas of all steps."""
+    if not (isinstance(case.node, ast.Compare) and isinstance(case.node.comparators[0], ast.Constant)):
+        return False
+    return any(
+        isinstance(part, ast.Attribute) and _TABLE.fullmatch(part.attr) and _SCHEDULER.search(ast.unparse(part.value))
+        for expression in origins(case.node.left, case.view)
+        for part in ast.walk(expression)
+    )
+
+
 def _of_engine(view: FunctionView, file: FileView) -> bool:
     """Whether a file belongs to a serving engine, whose processors make the sizes of inputs and keep them there."""
     if "vllm/" in view.path:
@@ -65,4 +81,4 @@ def _of_engine(view: FunctionView, file: FileView) -> bool:
     return known
 
 
-DOUBTS = (said_to_be_on_host, has_host_twin, kept_on_host)
+DOUBTS = (said_to_be_on_host, has_host_twin, kept_on_host, table_of_schedule)

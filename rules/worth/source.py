@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 
 from awp_lint.detector.semantics.view import FunctionView
 
 
 def behind(node: ast.AST, view: FunctionView) -> set[str]:
     """The names and keys that the value of an expression goes back to, through assignments and loops."""
+    return {name for expression in origins(node, view) for name in _names_and_keys(expression)}
+
+
+def origins(node: ast.AST, view: FunctionView) -> Iterator[ast.AST]:
+    """The expressions that the value of an expression goes back to, through assignments and loops, itself first."""
     found: set[str] = set()
     loops = view.loops(node)
     waiting: list[ast.AST] = [node]
     while waiting:
-        for name in _names_and_keys(waiting.pop()) - found:
+        expression = waiting.pop()
+        yield expression
+        for name in _names_and_keys(expression) - found:
             found.add(name)
             for statement in view.assignments(name):
                 if isinstance(statement, ast.Assign | ast.AnnAssign) and statement.value is not None:
                     waiting.append(statement.value)
             waiting.extend(loop.iter for loop in loops if not isinstance(loop, ast.While) and _binds(loop.target, name))
-    return found
 
 
 def _names_and_keys(node: ast.AST) -> set[str]:

@@ -7,7 +7,7 @@ import re
 
 from awp_lint.detector.semantics.view import Level
 from awp_lint.rules.base import Candidate
-from awp_lint.rules.common import callee
+from awp_lint.rules.common import ancestors, callee
 from awp_lint.rules.worth.items import FEW
 from awp_lint.rules.worth.table import Case, doubt
 
@@ -19,6 +19,8 @@ _FILLED = frozenset({"full", "ones", "zeros", "new_full", "new_ones", "new_zeros
 #: What puts a few tensors beside each other.
 _PUTS_TOGETHER = frozenset({"cat", "concat", "stack", "hstack", "vstack"})
 _PREPARES = re.compile(r"_?(prepare|encode|check|get|retrieve)_\w+")
+#: ``if sigma > 0.0:``
+_NOISY = re.compile(r"(\w+\.)*(\w*_)?(sigma|variance|std|std_dev|eta)(_\w+)? > 0(\.0)?")
 #: What runs a diffusion model's steps.
 _PIPELINE = re.compile(r"\wPipeline\w*\.__call__$|\wStep\.(__call__|encode_\w+)$")
 
@@ -73,6 +75,17 @@ def beside_denoising(case: Case) -> bool:
     return first is not None and "diffusers" in first.path and bool(_PIPELINE.search(first.function))
 
 
+@doubt("AWP60[123]")
+def noiseless_step(case: Case) -> bool:
+    """Where the noise of a step is nothing: in the last step of a request alone."""
+    child: ast.AST = case.node
+    for parent in ancestors(case.view, case.node):
+        if isinstance(parent, ast.If) and child in parent.orelse and _NOISY.fullmatch(ast.unparse(parent.test)):
+            return True
+        child = parent
+    return False
+
+
 def _prepared(case: Case) -> tuple[Level, ...]:
     """The path, without the frames that a method goes through which makes what a request begins with."""
     entered = case.view.frequency(case.view.node)
@@ -96,4 +109,12 @@ def _large_table(candidate: Candidate) -> bool:
     )
 
 
-DOUBTS = (one_kernel_a_step, small_beside_a_layer, beside_all_layers, once_a_step, once_a_token, beside_denoising)
+DOUBTS = (
+    one_kernel_a_step,
+    small_beside_a_layer,
+    beside_all_layers,
+    once_a_step,
+    once_a_token,
+    beside_denoising,
+    noiseless_step,
+)

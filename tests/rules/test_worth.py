@@ -583,3 +583,29 @@ def test_a_number_of_a_text_for_people(told: str, expected: set[str]) -> None:
     body = "for name in self.names:\n                    told.append(self.verbose(depth))"
     code = RESULTS.format(body=body, told=told)
     assert {level for rule, level in found(code) if rule == "AWP101"} == expected
+
+
+def test_the_noise_of_a_step() -> None:
+    code = """
+        import torch
+
+        class ToyPipeline:
+            def __init__(self, unet: torch.nn.Module, scheduler):
+                self.unet = unet
+                self.scheduler = scheduler
+
+            @torch.no_grad()
+            def __call__(self, latents: torch.Tensor, timesteps: torch.Tensor) -> torch.Tensor:
+                for t in timesteps:
+                    sigma = {table}
+                    if sigma > {bound}:
+                        noise = latents / sigma
+                    else:
+                        noise = torch.tensor([0.0]).to(latents.device)
+                    latents = self.unet(latents + noise, t)
+                return latents
+        """
+    kept = found(code.format(table="self.scheduler.sigmas[t]", bound="0.0"))
+    assert {rule for rule, level in kept if level != "low"}.isdisjoint({"AWP102", "AWP601", "AWP603"})
+    other = found(code.format(table="latents.mean()", bound="0.5"))
+    assert {("AWP102", "medium"), ("AWP601", "medium")} <= other
