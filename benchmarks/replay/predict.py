@@ -237,7 +237,7 @@ def _summary(asked: list[dict[str, Any]]) -> str:
     """Of the statements that a saving was predicted for; the others are counted, not scored."""
     results = [r for r in asked if r["replayed"]]
     bounds = [r for r in asked if r["told"] and not r["replayed"]]
-    held = sum(r["measured_ms"] <= max(r["range_ms"][1], r["interval_ms"][1]) for r in bounds)
+    held = sum(r["interval_ms"][0] <= r["range_ms"][1] for r in bounds)
     said = f"{len(asked)} statements: a saving was predicted for {len(results)}, for {len(bounds)} «at most», of which "
     said += f"{held} hold"
     if len(results) < 2:

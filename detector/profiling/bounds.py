@@ -12,6 +12,7 @@ from awp_lint.detector.profiling.timeline import Floats
 from awp_lint.detector.profiling.units import resampled_mean
 
 LAUNCH_MS = 0.01  # host time of a launch: what remains when many become one
+AGREES = 0.02  # of the unit: the device's time is of other windows than the unit's
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +29,9 @@ def saving_bound(finding: Finding, measured: Measured) -> Bound | None:
     """Bounds of what a unit gains without the finding; None where a unit's time or the figures are missing.
 
     Without the statement the host is earlier by its time at most, and the device cannot gain more than it idles in the
-    unprofiled unit; where kernels or copies themselves would go, their time comes on top. What the statement *causes*
-    is counted narrower: no more than the device idles from its start to its thread's next device work. Without a device
-    both are its host time.
+    unprofiled unit, so far as that is known; where kernels or copies themselves would go, their time comes on top, and
+    what a read starts itself, since its fix may compute otherwise. What the statement *causes* is counted narrower: no
+    more than the device idles from its start to its thread's next device work. Without a device both are its host time.
     """
     if not measured.unit_ms.size or (measured.unit_source == "trace" and measured.unit != "run"):
         return None
@@ -40,10 +41,11 @@ def saving_bound(finding: Finding, measured: Measured) -> Bound | None:
         return _bound(series, series, unit_ms, measured.seen) if series.size else None
     if not measured.figures["host"].size:
         return None
-    host, extra = _host(finding, measured), _extra(finding, measured)
+    host, extra, own = _host(finding, measured), _extra(finding, measured), _own(finding, measured)
     caused = np.minimum(host, measured.figures["idle"] / measured.stretch) + extra
-    cap = max(unit_ms - (measured.busy_ms or 0.0), 0.0) + float(extra.mean())
-    return _bound(caused, host + extra, min(cap, unit_ms), measured.seen)
+    idle = max(unit_ms - (measured.busy_ms or 0.0), AGREES * unit_ms)
+    cap = min(idle + float((extra + own).mean()), unit_ms)
+    return _bound(caused, host + extra + own, cap, measured.seen)
 
 
 def _host(finding: Finding, measured: Measured) -> Floats:
@@ -63,6 +65,17 @@ def _extra(finding: Finding, measured: Measured) -> Floats:
     if finding.mark.expects is Event.COPY:
         return measured.figures["exposed"]
     if finding.mark.expects is Event.LAUNCHES and finding.root_cause in (RootCause.COMPUTE, RootCause.MEMORY):
+        return measured.figures["fusible"]
+    return np.zeros(measured.figures["host"].size)
+
+
+def _own(finding: Finding, measured: Measured) -> Floats:
+    """Device time that may go with the finding: of a read what it starts, of a batch's items all but one."""
+    assert finding.mark is not None
+    event = finding.mark.expects
+    if event is Event.WAIT:
+        return measured.figures["gpu"]
+    if event is Event.LAUNCHES and finding.root_cause is RootCause.SCHEDULING:
         return measured.figures["fusible"]
     return np.zeros(measured.figures["host"].size)
 

@@ -202,6 +202,21 @@ def test_a_batch_in_a_step_that_the_device_bounds(tmp_path: Path, took: float) -
     assert found.predicted_saving.ms == pytest.approx(gained / 1000, rel=0.1)
 
 
+def test_a_bound_knows_how_well_the_devices_time_is_known(tmp_path: Path) -> None:
+    """One slice is no replay. The device is full, and a batch saves some of its work all the same."""
+    step = [
+        Statement(kernels=(60.0,) * 60, between=2.0, ops=1),
+        Statement(kernels=(4.0,) * 40, between=2.0, ops=1, finding="f20"),
+        Statement(waits=True),
+    ]
+    gained = truth(step) - truth(without(step, "f20", kernels=(4.0,)))
+    assert gained / truth(step) > 0.03
+    found = analyse(profile_run(step, [LAUNCHES], tmp_path, slices=1), [LAUNCHES]).evidence["f20"]
+    assert found.predicted_saving is not None and not found.predicted_saving.assumption.startswith("replay")
+    assert found.predicted_saving.low_pct == 0.0
+    assert found.predicted_saving.high_pct >= 100 * gained / truth(step)
+
+
 def test_a_drifting_host(tmp_path: Path) -> None:
     """Slices at different host speeds: the answer is that of the usual speed."""
     step = [
