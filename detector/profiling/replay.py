@@ -5,8 +5,10 @@ work keeps its duration; a wait ends when the work it waits for has ended.
 
 Hosts drift: the same step can take half as long again a second later. The profiler's cost an event is therefore read
 from the fastest windows with and without it, and each slice's host speed is then set so that its step takes as long as
-the unprofiled one. That makes the step's time a weak test; a saving is believed only where the unedited replay also
-reproduces what was not fitted: the gap ratio, and the time of the very statement in the marks-only windows.
+the unprofiled one. A statement that works rather than waits is set to its own time in the marks-only windows, within
+what a trace can be wrong by: the profiler is in the way of its caches too. That makes the step's time a weak test; a
+saving is believed only where the unedited replay also reproduces what was not fitted: the gap ratio, and the time of a
+statement that waits.
 """
 
 from __future__ import annotations
