@@ -9,7 +9,7 @@ from awp_lint.detector.finding import Confidence, Event, MarkKind, RootCause
 from awp_lint.detector.semantics.values import Kind
 from awp_lint.detector.semantics.view import FileView, FunctionView, Region
 from awp_lint.rules.base import Candidate, Rule
-from awp_lint.rules.batching.calls import depends_on, item_loops, of_few_prompts
+from awp_lint.rules.batching.calls import carries_state, depends_on, item_loops, of_few_prompts
 from awp_lint.rules.common import (
     callee,
     frequency_reason,
@@ -90,7 +90,7 @@ class TokenizePerSample(Rule):
         if name is None or view.targets(node):
             return  # a tokenizer of the project: whether it takes a list is not known
         for loop in item_loops(view, node):
-            if not depends_on(node, target_names(loop.target), loop):
+            if not depends_on(node, target_names(loop.target), loop) or carries_state(node, loop):
                 continue
             frequency = served_frequency(view, node)
             if frequency is None:

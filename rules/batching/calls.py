@@ -122,6 +122,11 @@ def fed(call: ast.Call) -> frozenset[str]:
     return frozenset().union(*map(names_in, [*call.args, *(k.value for k in call.keywords)]))
 
 
+def _used(node: ast.AST) -> frozenset[str]:
+    """The names in an expression, and its attributes: what is put into `self.x` is not all of `self`."""
+    return names_in(node) | {ast.unparse(part) for part in ast.walk(node) if isinstance(part, ast.Attribute)}
+
+
 def carries_state(call: ast.Call, loop: ast.AST) -> bool:
     """Whether a pass of the loop needs the result of the one before.
 
@@ -136,23 +141,24 @@ def carries_state(call: ast.Call, loop: ast.AST) -> bool:
         for node in ast.walk(statement):
             if isinstance(node, ast.For):
                 for name in target_names(node.target):
-                    sources.setdefault(name, set()).update(names_in(node.iter))
+                    sources.setdefault(name, set()).update(_used(node.iter))
             elif isinstance(node, ast.Call) and (kept := _put_into(node)) is not None:
                 sources.setdefault(kept, set()).update(fed(node))
             if not isinstance(node, ast.Assign | ast.AugAssign | ast.AnnAssign) or node.value is None:
                 continue
             bound = frozenset().union(*map(target_names, _targets(node)), *map(_written_into, _targets(node)))
             for name in bound:
-                sources.setdefault(name, set()).update(names_in(node.value))
+                sources.setdefault(name, set()).update(_used(node.value))
                 if node is statement and not isinstance(node, ast.AugAssign):
                     first.setdefault(name, node.lineno)
             if any(part is call for part in ast.walk(node.value)):
                 made |= bound
     made |= {name for name in sources if made & _reached(sources[name], sources)}
     # A name that the call needs comes from the pass before where nothing binds it anew above its use.
+    given = [*call.args, *(k.value for k in call.keywords)]
     return any(
         name in made and first.get(name, call.lineno + 1) >= _first_use(name, loop)
-        for name in _reached(fed(call), sources)
+        for name in _reached(frozenset().union(*map(_used, given)), sources)
     )
 
 
@@ -170,11 +176,14 @@ def _written_into(target: ast.expr) -> frozenset[str]:
 
 
 def _put_into(call: ast.Call) -> str | None:
-    """``x`` of ``x.append(…)`` and ``x[key].append(…)``."""
+    """``x`` of ``x.append(…)`` and ``x[key].append(…)``; ``self.x`` of ``self.x.append(…)``, which is not all of self."""
     func = call.func
-    if isinstance(func, ast.Attribute) and func.attr in ("append", "extend", "add"):
-        return _root(func.value)
-    return None
+    if not isinstance(func, ast.Attribute) or func.attr not in ("append", "extend", "add"):
+        return None
+    kept = func.value
+    while isinstance(kept, ast.Subscript):
+        kept = kept.value
+    return ast.unparse(kept) if isinstance(kept, ast.Name | ast.Attribute) else None
 
 
 def _targets(node: ast.Assign | ast.AugAssign | ast.AnnAssign) -> list[ast.expr]:
