@@ -37,11 +37,15 @@ class Calling(Binding):
         if own:
             callee = self.ref(func, f)
             if callee != UNKNOWN or attribute:
+                passed = self.passed(node, f)
                 if callee == UNKNOWN:  # what a library defines is no method of the project, whatever its name
-                    method = "" if self.of_library(func.value, f) else attribute  # type: ignore[attr-defined]
+                    method = attribute
+                    if self.of_library(func.value, f):  # type: ignore[attr-defined]
+                        method = ""
+                        passed = passed if attribute[:1].islower() else ()  # `nn.Linear(…)` is given its own
                     callee = self.intern((".", UNKNOWN, method))
                 last = GUARD_LAST if f.cut and (node.lineno, node.col_offset) in f.cut else 0
-                f.add(CallFact(node.lineno, node.col_offset, callee, loops, guard | last, self.passed(node, f)))
+                f.add(CallFact(node.lineno, node.col_offset, callee, loops, guard | last, passed))
         name = attribute or (func.id if type(func) is ast.Name else "")
         if name in _ASKERS:
             return

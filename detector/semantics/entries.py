@@ -153,7 +153,7 @@ _SETUP_NAME = re.compile(
     r"_?init_weights|_?init_executor|_?init_workers?|initialize_(weights|model|cache|from_config|kv_cache)|load_weights"
     r"|load_(lora_)?model|process_weights_after_loading|finalize_\w*weights|create_weights|reset_parameters|init_device"
     r"|determine_available_memory|profile_run|_?dummy_run|capture_model|compile_or_warm_up_model|\w*warm_?up\w*"
-    r"|\w*_first_(launch|run|call)|tie_weights|_compute_\w+_parameters"
+    r"|\w*_first_(launch|run|call)|tie_weights|_compute_\w+_parameters|unmerge(_adapters?)?|merge_and_unload|(un)?fuse_lora"
 )
 
 

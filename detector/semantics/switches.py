@@ -18,9 +18,12 @@ from awp_lint.detector.semantics.index import Index
 #: Fields whose default says nothing of models in use: roles of a model's parts, sizes, ids, what checkpoints fill in.
 VARIES = re.compile(
     r"_.*|is_decoder|is_encoder_decoder|add_cross_attention|use_cache|sliding_window|attention_chunk_size|dtype|training"
-    r"|\w*(_ids?|_tokens?|_index|_size|_dims?|_layers?|_heads|_types?|_parameters|_config|_scaling|_bias)|num_\w+|n_\w+"
+    r"|\w*(_ids?|_tokens?|_index|_size|_dims?|_layers?|_heads|_types?|_parameters|_config|_scaling)|num_\w+|n_\w+"
     r"|\w*(return_dict|hidden_act|vocab|norm\w*|architecture|attention_type)|relative_\w+|pos_att\w*"
 )
+
+#: … of a configuration's alone, which checkpoints come with: a constructor that nobody passes one has its default.
+_OF_CHECKPOINTS = re.compile(r"\w*_bias")
 
 
 #: Between the names, and the states, of switches of which one decides.
@@ -44,8 +47,12 @@ def switch(node: ast.expr) -> str | None:
         return None
     if VARIES.fullmatch(name):
         return None
+    if type(holder) is ast.Name and holder.id == "self":
+        return f"self.{name}{default}"
+    if _OF_CHECKPOINTS.fullmatch(name):
+        return None
     if type(holder) is ast.Name:
-        return f"{holder.id}.{name}{default}" if holder.id in ("self", "config") else None
+        return f"config.{name}{default}" if holder.id == "config" else None
     if type(holder) is ast.Attribute and holder.attr == "config":
         inner = holder.value
         if type(inner) is ast.Name and inner.id == "self":
@@ -167,7 +174,7 @@ class Switches:
                 if method != "__init__" and attribute in self._index.functions[first + number].writes:
                     return None
         field = next(iter(found)) if len(found) == 1 else None
-        return None if field is None or VARIES.fullmatch(field) else field
+        return None if field is None or VARIES.fullmatch(field) or _OF_CHECKPOINTS.fullmatch(field) else field
 
     def _defaults(self, file: int) -> dict[str, list[str]]:
         known = self._of_file.get(file)

@@ -502,6 +502,24 @@ def test_one_turn_of_a_loop_is_no_loop(link: Any) -> None:
     assert frequency(project, "h.every") == "request×step×layer proven"
 
 
+def test_adapters_that_are_taken_out_of_the_weights_are_taken_out_once(link: Any) -> None:
+    source = """
+        import torch
+        class AdaptedLinear(torch.nn.Module):
+            def forward(self, x):
+                if self.disabled and self.merged:
+                    self.unmerge()
+                return self.base(x) + delta(x)
+            def unmerge(self):
+                restore(self.base)
+        def delta(x): ...
+        def restore(base): ...
+        """
+    project = link({"h.py": source})
+    assert frequency(project, "h.delta") == "request×layer assumed"
+    assert "layer" not in frequency(project, "h.restore")
+
+
 def test_a_model_of_a_family_with_a_layers_name_is_no_layer(link: Any) -> None:
     source = """
         import torch

@@ -26,6 +26,8 @@ def expression(code: str) -> ast.expr:
         ("config.upcast", "config.upcast"),
         ("self.upcast", "self.upcast"),
         ("self.is_decoder", None),  # a part's role
+        ("self.query_bias", "self.query_bias"),
+        ("config.query_bias", None),  # checkpoints come with it
         ("self.config.num_layers", None),
         ("model.config.upcast", None),
         ("getattr(self.config, 'upcast', False)", "self.config.upcast|False"),
@@ -493,13 +495,16 @@ CONSTRUCTED = """
     import torch
 
     class Tracker{base}:
-        def __init__(self, model, every=-1, threshold: float = 0.0, *, flag=False, kept=None, block_size=0):
+        def __init__(
+            self, model, every=-1, threshold: float = 0.0, *, flag=False, kept=None, block_size=0, near_bias=False
+        ):
             self.model = model
             self.every = every
             self.threshold = threshold
             self.flag = flag
             self.kept = kept
             self.block_size = block_size
+            self.near_bias = near_bias
             self.changed = flag
             self.worked = every
             if model is None:
@@ -534,6 +539,9 @@ CONSTRUCTED = """
         ("self.every > 0", "Tracker(model)", "Holder(model)", "", False),
         ("self.threshold > 0 and x is not None", "Tracker(model)", "Holder(model)", "", False),
         ("self.flag", "Tracker(model)", "Holder(model)", "", False),
+        ("self.near_bias", "Tracker(model)", "Holder(model)", "", False),
+        ("self.flag", "Tracker(model); torch.nn.Flagged(flag=model)", "Holder(model)", "", False),
+        ("self.flag", "Tracker(model); model.Flagged(flag=model)", "Holder(model)", "", True),
         ("self.kept is not None", "Tracker(model)", "Holder(model)", "", False),
         ("not self.flag", "Tracker(model)", "Holder(model)", "", True),
         ("self.every > 0", "Tracker(model, 3)", "Holder(model)", "", True),
