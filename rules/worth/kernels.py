@@ -78,4 +78,25 @@ def native(case: Case) -> bool:
     )
 
 
-DOUBTS = (beside_kernel, declined, after_a_kernel, said_to_be_fallback, native)
+#: What norms and activations are fused as, by the rule that tells of them.
+_FUSED_FORMS = {
+    "AWP302": frozenset({"rms_norm", "layer_norm", "group_norm"}),
+    "AWP303": frozenset({"silu", "gelu", "softplus", "softmax", "log_softmax"}),
+}
+
+
+@doubt("AWP30[23]")
+def beside_its_fused_form(case: Case) -> bool:
+    """The other branch calls the fused function: this one is for versions that lack it."""
+    child: ast.AST = case.node
+    for parent in ancestors(case.view, case.node):
+        if isinstance(parent, ast.If) and child is not parent.test:
+            other = parent.orelse if child in parent.body else parent.body
+            calls = (part for s in other for part in ast.walk(s) if isinstance(part, ast.Call))
+            if any(callee(call) in _FUSED_FORMS[case.rule] for call in calls):
+                return True
+        child = parent
+    return False
+
+
+DOUBTS = (beside_kernel, declined, after_a_kernel, beside_its_fused_form, said_to_be_fallback, native)

@@ -609,3 +609,20 @@ def test_the_noise_of_a_step() -> None:
     assert {rule for rule, level in kept if level != "low"}.isdisjoint({"AWP102", "AWP601", "AWP603"})
     other = found(code.format(table="latents.mean()", bound="0.5"))
     assert {("AWP102", "medium"), ("AWP601", "medium")} <= other
+
+
+@pytest.mark.parametrize(("called", "expected"), [("F.rms_norm", {"low"}), ("self.scaled", {"medium"})])
+def test_a_norm_in_the_branch_of_versions_without_the_fused_one(called: str, expected: set[str]) -> None:
+    code = f"""
+        import torch
+        import torch.nn.functional as F
+
+        class NormLayer(torch.nn.Module):
+            def forward(self, x: torch.Tensor) -> torch.Tensor:
+                if self.native:
+                    x = {called}(x, (x.shape[-1],), self.weight)
+                else:
+                    x = x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6)
+                return x
+    """
+    assert {level for rule, level in found(code) if rule == "AWP302"} == expected
