@@ -52,6 +52,7 @@ class CallGraph:
             for number, call in enumerate(function.calls):
                 self._call(gid, number, call)
             self._properties(gid)
+            self._wrappers(gid)
         self.real = [*range(len(index.functions)), *[-1] * (len(self.edges) - len(index.functions))]
         constructions = Constructions(index, self.edges, self._unresolved, self.is_module)
         self.switches = Switches(index, constructions.defaults)
@@ -165,6 +166,34 @@ class CallGraph:
             method = self.index.method(cid, name)
             if method is not None and method != gid and self.index.functions[method].binding == "property":
                 self._link(gid, self._method_nodes(cid, name, "self"), -1 - number, loops, guard, False)
+
+    def _wrappers(self, gid: int) -> None:
+        """What decorators of the project put around a function runs as often as the function is called."""
+        function = self.index.functions[gid]
+        for decorator in function.decorators if function.kind != "module" else ():
+            if decorator == UNKNOWN or (isinstance(decorator, str) and self._from_library(gid, decorator)):
+                continue
+            for thing in self.resolver.things(gid, decorator):
+                if thing.kind == "function":
+                    nodes = tuple(sorted(filter(self._wraps, self._returned(thing.number) - {gid})))
+                    self._link(gid, nodes, -1 - len(function.properties), (), 0, False)
+
+    def _wraps(self, gid: int) -> bool:
+        """Whether a function calls what a function around it was given: what is decorated."""
+        calls = self.index.functions[gid].calls
+        own = gid - self.index.first_function[self.index.function_file[gid]]
+        return any(isinstance(c.callee, tuple) and c.callee[0] == "p" and c.callee[1] != own for c in calls)
+
+    def _returned(self, gid: int, depth: int = 0) -> set[int]:
+        """The functions within a function that it returns, or that those return."""
+        first = self.index.first_function[self.index.function_file[gid]]
+        found: set[int] = set()
+        for ref in self.index.functions[gid].returns:
+            for part in ref[1:] if isinstance(ref, tuple) and ref[0] == "|" else (ref,):
+                if isinstance(part, tuple) and part[0] == "f" and depth < 3:
+                    inner = first + part[1]
+                    found |= self._returned(inner, depth + 1) or {inner}
+        return found
 
     def _nodes_of(self, gid: int, callee: Ref) -> tuple[int, ...]:
         if isinstance(callee, tuple) and callee[0] == ".":

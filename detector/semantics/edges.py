@@ -6,8 +6,9 @@ from typing import NamedTuple
 
 
 class Edge(NamedTuple):
-    """A call. ``call`` is its number among the function's calls, or -1 - n for property n that is read; 0 in dispatch
-    nodes. ``assumed``: told by names and conventions only."""
+    """A call. ``call`` is its number among the function's calls, or -1 - n for property n that is read, the number
+    behind all of them for wrappers of decorators; 0 in dispatch nodes. ``assumed``: told by names and conventions
+    only."""
 
     target: int
     call: int

@@ -400,8 +400,10 @@ class Frequencies:
 
 
 def call_line(function: FunctionFact, call: int) -> int:
-    """The line of a call by its number, as edges count."""
-    return function.calls[call].line if call >= 0 else function.properties[-1 - call][2]
+    """The line of a call by its number, as edges count; that of the function for the wrappers of its decorators."""
+    if call >= 0:
+        return function.calls[call].line
+    return function.properties[-1 - call][2] if -1 - call < len(function.properties) else function.line
 
 
 @lru_cache(maxsize=4096)

@@ -91,9 +91,7 @@ class AttentionWeightsReturned(Rule):
 
     def candidates(self, node: ast.AST, view: FunctionView, file: FileView) -> Iterator[Candidate]:
         assert isinstance(node, ast.Call)
-        if opaque(node):
-            return
-        dropped, asked = _second_dropped(node, view), _asked(node)
+        dropped, asked = _second_dropped(node, view) and not opaque(node), _asked(node)
         if not (dropped or asked):
             return
         value = view.value(node.func)

@@ -22,6 +22,9 @@ _PAST = re.compile(
 _CACHE = re.compile(r"cache$", re.IGNORECASE)
 _KV = re.compile(r"(^|_)(k|v|key|value|keys|values|kv)(_|s?$|\d)|(key|value)_?(states|layer)", re.IGNORECASE)
 
+#: One of several kinds of caches of a library, whose others do not grow so.
+_ON_PURPOSE = re.compile(r"Dynamic|Quanti[sz]ed")
+
 
 class CatKvCache(Rule):
     """A KV cache that grows by concatenation."""
@@ -132,7 +135,8 @@ def _own_part(node: ast.expr, view: FunctionView) -> bool:
     own = isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self"
     if not own or not _KV.search(_last(node)):
         return False
-    return bool(_CACHE.search((view.class_name or "").rpartition(".")[2])) or _put_back(node, view)
+    owner = (view.class_name or "").rpartition(".")[2]
+    return bool(_CACHE.search(owner)) or (_put_back(node, view) and not _ON_PURPOSE.search(owner))
 
 
 def _put_back(node: ast.expr, view: FunctionView) -> bool:

@@ -12,6 +12,7 @@ from awp_lint.rules.base import Candidate, Rule
 from awp_lint.rules.batching.calls import (
     MODELS_ALONE,
     along_another_axis,
+    bound_by,
     carries_state,
     depends_on,
     fed,
@@ -23,6 +24,7 @@ from awp_lint.rules.batching.calls import (
     one_of_many,
     taken_whole,
 )
+from awp_lint.rules.batching.helpers import model_behind
 from awp_lint.rules.common import (
     callee,
     frequency_reason,
@@ -51,7 +53,8 @@ class CallPerSample(Rule):
     summary = "a model is called once for each item of what could be one batch"
     what = """
         A loop or comprehension over prompts, texts, images, rows or samples that calls a model, an encoder or
-        `generate` with one item at a time, where no pass needs the result of the one before.
+        `generate` with one item at a time, by itself or in a helper of the same file, where no pass needs the result of
+        the one before.
         """
     why = """
         At batch size 1 a forward is bound by launches or by reading the weights, so n items cost n times as much as
@@ -111,12 +114,15 @@ class CallPerSample(Rule):
 
     def candidates(self, node: ast.AST, view: FunctionView, file: FileView) -> Iterator[Candidate]:
         assert isinstance(node, ast.Call)
-        name = None
+        name = behind = None
         for loop in item_loops(view, node):
+            names = target_names(loop.target)
             name = name or model_call(node, view)
             if name is None:
+                behind = model_behind(node, bound_by(names, loop), view, file)
+                name = None if behind is None else ast.unparse(node.func)
+            if name is None:
                 return
-            names = target_names(loop.target)
             if not depends_on(node, names, loop) or carries_state(node, loop):
                 continue
             if in_pieces(view, loop) or one_of_many(node, loop) or along_another_axis(node, loop):
@@ -125,7 +131,8 @@ class CallPerSample(Rule):
             if frequency is None:
                 return
             confidence = lower(self.confidence, judge(frequency))
-            sure = view.value(model_of(node)).certainty is not Certainty.UNKNOWN or callee(node) in MODELS_ALONE
+            known = view.value(model_of(node)).certainty is not Certainty.UNKNOWN or callee(node) in MODELS_ALONE
+            sure = known or behind is not None
             if view.regions(node) & Region.FALLBACK or not sure or of_few_prompts(view) or taken_whole(node, view):
                 confidence = Confidence.LOW
             items = short(loop.iter, 40)
@@ -135,7 +142,10 @@ class CallPerSample(Rule):
                 action=f"batch the items of `{items}` (padded or sorted by length) and call `{name}` once a batch",
                 confidence=confidence,
                 frequency=frequency,
-                why=(f"`{name}` is a model", *frequency_reason(frequency)),
+                why=(
+                    f"`{name}` is a model" if behind is None else f"`{name}` runs the model `{behind}`",
+                    *frequency_reason(frequency),
+                ),
                 mark=MarkKind.LOOP if isinstance(loop, ast.stmt) else MarkKind.STATEMENT,
                 covers=(node,),
             )

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from awp_lint.detector.finding import Confidence, Event, MarkKind, RootCause
 from awp_lint.detector.semantics.values import Kind
-from awp_lint.detector.semantics.view import FileView, FunctionView, LoopKind
+from awp_lint.detector.semantics.view import FileView, FunctionView, Level, LoopKind
 from awp_lint.rules.base import Candidate, Rule
 from awp_lint.rules.common import (
     IDLE,
@@ -28,6 +28,8 @@ _DECODES = frozenset({"decode", "batch_decode", "convert_ids_to_tokens", "conver
 _TOKENIZER = re.compile(r"(^|_)(tokenizer|processor|tok|vocab(ulary)?)$")
 _JOINS = frozenset({"cat", "concat", "concatenate", "hstack"})
 _GROWS = frozenset({"append", "extend"})
+#: What a token runs: a pass of a loop, or a method.
+_Repeated = ast.For | ast.While | ast.FunctionDef
 
 
 class RedecodePerToken(Rule):
@@ -46,8 +48,8 @@ class RedecodePerToken(Rule):
 
     summary = "the whole output is detokenised again for every token"
     what = """
-        In a loop over generated tokens, `tokenizer.decode` of the sequence that the loop appends to, instead of the new
-        tokens.
+        In a loop over generated tokens, or in a method that is called for each, `tokenizer.decode` of the sequence that
+        it appends to, instead of the new tokens.
         """
     why = """
         The n-th token decodes n tokens: host time grows with the square of the answer, on the thread that also launches
@@ -106,11 +108,11 @@ class RedecodePerToken(Rule):
             return
         if view.regions(node) & IDLE or not _tokenizer(node.func.value, view):
             return
-        loop = next((one for one in view.loops(node) if view.loop_kind(one) is LoopKind.TOKENS), None)
-        if not isinstance(loop, ast.For | ast.While) or _ends_loop(node, loop, view):
+        loop = _each_token(node, view)
+        if loop is None or _ends_loop(node, loop, view):
             return
         whole = _whole(node.args[0], loop)
-        if whole is None:
+        if whole is None or (isinstance(loop, ast.FunctionDef) and not whole.startswith("self.")):
             return
         frequency = view.frequency(node)
         if frequency.known and not frequency.path:
@@ -122,8 +124,24 @@ class RedecodePerToken(Rule):
             action=f"decode only what is new in `{whole}`, or once after the loop",
             confidence=level,
             frequency=frequency,
-            why=(f"the loop of line {loop.lineno} appends to `{whole}`", *frequency_reason(frequency)),
+            why=(
+                f"the {'method' if isinstance(loop, ast.FunctionDef) else 'loop'} of line {loop.lineno} appends to"
+                f" `{whole}`",
+                *frequency_reason(frequency),
+            ),
         )
+
+
+def _each_token(node: ast.AST, view: FunctionView) -> _Repeated | None:
+    """The loop over tokens that a node stands in, or the method that is called for each of them."""
+    loop = next((one for one in view.loops(node) if view.loop_kind(one) is LoopKind.TOKENS), None)
+    if loop is None and view.class_name is not None and view.frequency(view.node).path[-1:] == (Level.TOKEN,):
+        return view.node if isinstance(view.node, ast.FunctionDef) else None
+    return loop if isinstance(loop, ast.For | ast.While) else None
+
+
+def _passes(repeated: _Repeated) -> Sequence[ast.AST]:
+    return repeated.body if isinstance(repeated, ast.FunctionDef) else loop_body(repeated)
 
 
 def _tokenizer(node: ast.expr, view: FunctionView) -> bool:
@@ -133,13 +151,13 @@ def _tokenizer(node: ast.expr, view: FunctionView) -> bool:
     return _TOKENIZER.search(name.lower()) is not None
 
 
-def _whole(decoded: ast.expr, loop: ast.For | ast.While) -> str | None:
+def _whole(decoded: ast.expr, loop: _Repeated) -> str | None:
     """The sequence that grows in the loop, where all of it (less a fixed start) is decoded."""
     inner = decoded
     while True:
         if isinstance(inner, ast.Subscript):
             bounds = [part.lower for part in ast.walk(inner.slice) if isinstance(part, ast.Slice) and part.lower]
-            if any(isinstance(b, ast.UnaryOp) or names_in(b) & _bound_in(loop) for b in bounds):
+            if any(isinstance(b, ast.UnaryOp) or _moves(b, loop) for b in bounds):
                 return None  # a window at the end
             if not any(isinstance(part, ast.Slice) for part in ast.walk(inner.slice)) and not isinstance(
                 inner.slice, ast.Constant
@@ -156,10 +174,19 @@ def _whole(decoded: ast.expr, loop: ast.For | ast.While) -> str | None:
     return text if isinstance(inner, ast.Name | ast.Attribute) and text in _grown(loop) else None
 
 
-def _grown(loop: ast.For | ast.While) -> frozenset[str]:
+def _moves(bound: ast.expr, loop: _Repeated) -> bool:
+    """Whether a pass moves a bound: a name that it binds, an attribute that it writes."""
+    if names_in(bound) & _bound_in(loop):
+        return True
+    written = {ast.unparse(node) for statement in _passes(loop) for node in ast.walk(statement)
+               if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)}  # fmt: skip
+    return any(isinstance(part, ast.Attribute) and ast.unparse(part) in written for part in ast.walk(bound))
+
+
+def _grown(loop: _Repeated) -> frozenset[str]:
     found: set[str] = set()
     emptied: set[str] = set()
-    for statement in loop_body(loop):
+    for statement in _passes(loop):
         for node in ast.walk(statement):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
                 owner = ast.unparse(node.func.value)
@@ -183,10 +210,10 @@ def _grown(loop: ast.For | ast.While) -> frozenset[str]:
     return frozenset(found - emptied)
 
 
-def _bound_in(loop: ast.For | ast.While) -> frozenset[str]:
+def _bound_in(loop: _Repeated) -> frozenset[str]:
     targets = [loop.target] if isinstance(loop, ast.For) else []
     names = set().union(*map(target_names, targets))
-    for statement in loop_body(loop):
+    for statement in _passes(loop):
         names |= target_names(statement)
     return frozenset(names)
 

@@ -108,13 +108,18 @@ def over_batches(loop: ast.For | ast.AsyncFor | ast.comprehension) -> bool:
 
 def depends_on(call: ast.Call, names: frozenset[str], loop: ast.AST) -> bool:
     """Whether an argument uses one of the names, directly or through names bound in the loop's body."""
+    return bool(fed(call) & bound_by(names, loop))
+
+
+def bound_by(names: frozenset[str], loop: ast.AST) -> frozenset[str]:
+    """The names, and those of a loop's body that are made of them."""
     reached = set(names)
     for statement in loop_body(loop):
         for node in ast.walk(statement):
             if isinstance(node, ast.Assign) and names_in(node.value) & reached:
                 for target in node.targets:
                     reached |= target_names(target)
-    return bool(fed(call) & reached)
+    return frozenset(reached)
 
 
 def fed(call: ast.Call) -> frozenset[str]:
@@ -176,7 +181,7 @@ def _written_into(target: ast.expr) -> frozenset[str]:
 
 
 def _put_into(call: ast.Call) -> str | None:
-    """``x`` of ``x.append(…)`` and ``x[key].append(…)``; ``self.x`` of ``self.x.append(…)``, which is not all of self."""
+    """``x`` of ``x.append(…)`` and ``x[key].append(…)``; ``self.x`` of ``self.x.append(…)``, not all of self."""
     func = call.func
     if not isinstance(func, ast.Attribute) or func.attr not in ("append", "extend", "add"):
         return None

@@ -255,8 +255,10 @@ def _behind_casts(call: ast.Call, view: FunctionView) -> ast.AST | None:
 
 
 def _last_for_callers(call: ast.Call, view: FunctionView) -> bool:
-    """Whether a program's own functions alone call this one, and take the last position of what the head gave them."""
-    if _selected(call.args[0], view) or not whole_program(view.frequency(call)):
+    """Whether a program's own functions alone call this one, as those of its module or class alone call a private one,
+    and take the last position of what the head gave them."""
+    private = re.match(r"_(?!_)", view.qualname.rpartition(".")[2]) is not None
+    if _selected(call.args[0], view) or not (private or whole_program(view.frequency(call))):
         return False
     outer = _behind_casts(call, view)
     if outer is None:

@@ -14,7 +14,6 @@ from awp_lint.rules.common import (
     frequency_reason,
     lower,
     often,
-    opaque,
     served_frequency,
     short,
     sureness,
@@ -95,7 +94,7 @@ class UnusedOutputs(Rule):
     def candidates(self, node: ast.AST, view: FunctionView, file: FileView) -> Iterator[Candidate]:
         assert isinstance(node, ast.Call)
         asked = [k for k in node.keywords if k.arg in _OUTPUTS and _true(k.value)]
-        if not asked or opaque(node) or callee(node) in ("dict", "from_pretrained", "update", "GenerationConfig"):
+        if not asked or callee(node) in ("dict", "from_pretrained", "update", "GenerationConfig"):
             return
         read = _attributes_read(node, view)
         if read is None:

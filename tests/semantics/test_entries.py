@@ -106,3 +106,49 @@ def test_a_library_may_define_what_self_is_asked_for(runs: Frequency) -> None:
                 return x
         """
     assert runs(code, "Store.extend") is None
+
+
+DECORATED = """
+    import functools
+    from torch import nn
+
+    def around(function):
+        @functools.wraps(function)
+        def inner(*args, **kwargs):
+            return function(*args, **kwargs)
+        return inner
+
+    def named(name):
+        def wrap(function):
+            @functools.wraps(function)
+            def inner(*args, **kwargs):
+                return function(*args, **kwargs)
+            return inner
+        return wrap
+
+    def documented(text):
+        def change(function):
+            function.__doc__ = text
+            return function
+        return change
+
+    class Attention(nn.Module):
+        @{decorator}
+        def forward(self, x):
+            return x
+"""
+
+
+@pytest.mark.parametrize(
+    ("decorator", "name", "expected"),
+    [
+        ("around", "around.inner", "request×layer"),
+        ("named('a')", "named.wrap.inner", "request×layer"),
+        ("named('a')", "around.inner", None),
+        ("documented('a')", "documented.change", None),
+    ],
+)
+def test_what_decorators_put_around_a_function(
+    runs: Frequency, decorator: str, name: str, expected: str | None
+) -> None:
+    assert runs(DECORATED.format(decorator=decorator), name) == expected
