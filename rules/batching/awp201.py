@@ -120,7 +120,7 @@ class CallPerSample(Rule):
             name = name or model_call(node, view)
             if name is None:
                 behind = model_behind(node, bound_by(names, loop), view, file)
-                name = None if behind is None else ast.unparse(node.func)
+                name = None if behind is None or _told(loop, node, view) else ast.unparse(node.func)
             if name is None:
                 return
             if not depends_on(node, names, loop) or carries_state(node, loop):
@@ -150,6 +150,11 @@ class CallPerSample(Rule):
                 covers=(node,),
             )
             return
+
+
+def _told(loop: ast.AST, call: ast.Call, view: FunctionView) -> bool:
+    """Whether another helper that the loop calls before is told of already; this one is from now on."""
+    return view.memo.setdefault(_told, {}).setdefault(loop, call) is not call
 
 
 def _alone(call: ast.Call, loop: ast.AST, view: FunctionView) -> str:

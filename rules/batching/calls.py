@@ -261,18 +261,30 @@ def one_of_many(call: ast.Call, loop: ast.For | ast.AsyncFor | ast.comprehension
 
 def taken_whole(call: ast.Call, view: FunctionView) -> bool:
     """Whether it stands in the branch for lists of a function that gives a batch to the same model in the other one:
-    ``if isinstance(images, list): [self.model(image[None]) …] else: self.model(images)``."""
+    ``if isinstance(images, list): [self.model(image[None]) …] else: self.model(images)``. Or behind one that returned
+    what the model gave for a batch."""
     child: ast.AST = call
     name = ast.unparse(call.func)
     for parent in ancestors(view, call):
         if isinstance(parent, ast.If) and child is not parent.test and _asks_for_list(parent.test):
-            other = parent.orelse if child in parent.body else parent.body
-            if any(
-                isinstance(part, ast.Call) and ast.unparse(part.func) == name for s in other for part in ast.walk(s)
-            ):
+            others = parent.orelse if child in parent.body else parent.body
+            if _calls(others, name):
+                return True
+        body = getattr(parent, "body", None)
+        for earlier in body[: body.index(child)] if isinstance(body, list) and child in body else ():
+            left = isinstance(earlier, ast.If) and isinstance(earlier.body[-1], ast.Return)
+            if left and _asks_for_list(earlier.test) and _calls(earlier.body, name):
                 return True
         child = parent
     return False
+
+
+def _calls(statements: list[ast.stmt], name: str) -> bool:
+    return any(
+        isinstance(part, ast.Call) and ast.unparse(part.func) == name
+        for statement in statements
+        for part in ast.walk(statement)
+    )
 
 
 def _asks_for_list(test: ast.expr) -> bool:

@@ -42,6 +42,11 @@ class Tagger:
     def cut(self, images: list, sizes: list):
         return [self.features(image[None, :, :height]) for image, height in zip(images, sizes)]
 
+    def of_one_size(self, images):
+        if isinstance(images, torch.Tensor):
+            return self.features(images)
+        return [self.features(image) for image in images]  # expect[low]: AWP201
+
     def batches(self, images: list):
         for start in range(0, len(images), 32):
             yield images[start : start + 32]
@@ -52,7 +57,13 @@ def main():
     parser.add_argument("images", nargs="+")
     args = parser.parse_args()
     tagger = Tagger("clip")
-    print(tagger.tag(args.images), tagger.changes(args.images), tagger.looked_up(args.images), tagger.cut(args.images, [8]))
+    print(
+        tagger.tag(args.images),
+        tagger.changes(args.images),
+        tagger.looked_up(args.images),
+        tagger.cut(args.images, [8]),
+        tagger.of_one_size(args.images),
+    )
 
 
 if __name__ == "__main__":
