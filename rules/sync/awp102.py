@@ -13,6 +13,7 @@ from awp_lint.detector.semantics.view import FileView, FunctionView, Level
 from awp_lint.rules.base import Candidate, Rule
 from awp_lint.rules.common import (
     IDLE,
+    callee,
     frequency_reason,
     host_named,
     lower,
@@ -209,7 +210,12 @@ def _truth_value(tested: ast.expr, view: FunctionView) -> Value | None:
     return value if maybe_device(value) else None
 
 
+_FINITE = frozenset({"isfinite", "isinf", "isnan"})
+
+
 def _action(node: ast.AST, tested: ast.expr, path: tuple[Level, ...]) -> str:
+    if not isinstance(node, ast.While) and _FINITE & {callee(n) for n in ast.walk(tested) if isinstance(n, ast.Call)}:
+        return "mend without asking: `torch.clamp` and `torch.nan_to_num` leave finite values as they are"
     if isinstance(node, ast.While) or (path and path[-1] is Level.TOKEN):
         return f"check `{short(tested, 40)}` every few steps, or together with the token that is read anyway"
     if path and path[-1] is Level.LAYER:
