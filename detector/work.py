@@ -323,7 +323,7 @@ def _cell_problems(path: str, notebook: Notebook) -> tuple[Problem, ...]:
 
 def _to_search(text: str, vocabulary: Vocabulary, facts: FileFacts, project: Asking, world: World) -> str | None:
     """The text less the functions in which no rule can find anything at the wanted confidence; None if that is all."""
-    if not any(map(vocabulary.holds, world.chosen.words)):
+    if not vocabulary.holds(*world.chosen.words):
         return None
     low = world.settings.confidence is Confidence.LOW or "awp:" in text  # a comment may silence what is hidden
     anywhere = [(word.decode(), found) for word, found in world.chosen.anywhere.items() if vocabulary.holds(word)]

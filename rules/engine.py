@@ -93,29 +93,27 @@ def _dispatch(rules: tuple[Rule, ...]) -> Dispatch:
 class Vocabulary:
     """Tells of many words whether a text holds them.
 
-    Most are not there: they are looked for among the text's different identifiers before the whole of it.
+    Most are not there: those of rules are looked for among the text's different identifiers before the whole of it.
     """
 
     def __init__(self, text: str) -> None:
         self._raw = text.encode("utf-8", "surrogatepass")
-        apart = set(self._raw.translate(_APART).split())
-        self._cores: set[bytes] = set().union(*_parts_of(apart))
-        self._held: dict[bytes, bool] = {}
+        parts = _parts_of(set(self._raw.translate(_APART).split()))
+        # a word that is its own part has been seen, one without a part can be anywhere
+        self._words = {w for part in (*parts, b"") for w in _by_part()[part] if w == part or w in self._raw}
 
-    def holds(self, word: bytes) -> bool:
-        """Whether the text holds the word, anywhere."""
-        known = self._held.get(word)
-        if known is None:
-            core = _core(word)
-            known = self._held[word] = (core in self._cores or core not in _cores()) and word in self._raw
-        return known
+    def holds(self, *words: bytes) -> bool:
+        """Whether the text holds one of the words, anywhere."""
+        if not self._words.isdisjoint(words):
+            return True
+        return not _words() >= set(words) and any(word in self._raw for word in words)
 
 
 _seen: set[bytes] = set()
 _telling: dict[bytes, frozenset[bytes]] = {}  # identifiers that hold words of rules, or parts of some, to these
 
 
-def _parts_of(identifiers: set[bytes]) -> Iterator[frozenset[bytes]]:
+def _parts_of(identifiers: set[bytes]) -> set[bytes]:
     """What identifiers hold of the words of rules. The same identifiers come in most files of a project."""
     new = identifiers - _seen
     if new:
@@ -123,25 +121,33 @@ def _parts_of(identifiers: set[bytes]) -> Iterator[frozenset[bytes]]:
             _seen.clear()
         _seen.update(new)
         together = b" %b " % b" ".join(new)
-        for core in _cores():
+        for core in filter(None, _by_part()):
             at = together.find(core)
             while at >= 0:
                 end = together.index(b" ", at)
                 identifier = together[together.rindex(b" ", 0, at) + 1 : end]
                 _telling[identifier] = _telling.get(identifier, frozenset()) | {core}
                 at = together.find(core, end)
-    return (_telling[identifier] for identifier in identifiers & _telling.keys())
+    return set().union(*[_telling[identifier] for identifier in identifiers if identifier in _telling])
 
 
 @functools.cache
-def _cores() -> frozenset[bytes]:
-    """The parts of the words of all rules by which they are looked for."""
-    return frozenset(core for rule in all_rules() for word in rule.words if (core := _core(word)))
+def _by_part() -> dict[bytes, list[bytes]]:
+    """The words of all rules by the part by which each is looked for."""
+    found: dict[bytes, list[bytes]] = {b"": []}
+    for word in _words():
+        found.setdefault(_core(word), []).append(word)
+    return found
 
 
 @functools.cache
+def _words() -> frozenset[bytes]:
+    """The words of all rules."""
+    return frozenset(word for rule in all_rules() for word in rule.words)
+
+
 def _core(word: bytes) -> bytes:
-    """The longest part of a word that can only stand within one identifier."""
+    """The longest part of a word that can only stand within one identifier, "" where it has none."""
     return max(_IDENTIFIERS.findall(word), key=len, default=b"")
 
 
@@ -174,12 +180,12 @@ def run_rules(
 
     Never raises for a rule's fault: a rule that fails on a definition becomes a problem.
     """
-    holds = (vocabulary or Vocabulary(file.text)).holds
+    vocabulary = vocabulary or Vocabulary(file.text)
     silenced = Suppressions(file.text)
     problems = [Problem(file.path, message, line) for line, message in silenced.problems]
     source = Source(path=file.path, text=file.text)
     searched = Confidence.LOW if silenced else confidence  # else a comment on a hidden finding would seem unused
-    wanted = [rule for rule in rules if rule.confidence.order >= searched.order and any(map(holds, rule.words))]
+    wanted = [rule for rule in rules if rule.confidence.order >= searched.order and vocabulary.holds(*rule.words)]
     hits: list[_Hit] = []
     if wanted:
         low = searched is Confidence.LOW

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 
 from awp_lint.detector.semantics.conditions import held
-from awp_lint.detector.semantics.definition import Definition
+from awp_lint.detector.semantics.definition import Definition, descendants
 
 _PLAIN = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Return)
 _MAYBE = (ast.IfExp, ast.BoolOp, ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
@@ -28,7 +28,7 @@ def used_outright(definition: Definition) -> dict[str, int]:
         if isinstance(part, (ast.With, ast.AsyncWith)):
             waiting += reversed(part.body)
         elif isinstance(part, ast.stmt) and not isinstance(part, _PLAIN):
-            if any(isinstance(inner, (ast.Return, ast.Raise)) for inner in ast.walk(part)):
+            if any(isinstance(inner, (ast.Return, ast.Raise)) for inner in descendants(part)):
                 break  # what follows may not be reached
         elif not isinstance(part, _MAYBE):
             if isinstance(part, (ast.Attribute, ast.Subscript)) and isinstance(part.value, ast.Name):

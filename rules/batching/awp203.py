@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from awp_lint.detector.finding import Confidence, Event, MarkKind, RootCause
+from awp_lint.detector.semantics.definition import descendants
 from awp_lint.detector.semantics.library import lookup
 from awp_lint.detector.semantics.values import Kind
 from awp_lint.detector.semantics.view import FileView, FunctionView, LoopKind
@@ -131,7 +132,7 @@ class BatchAxisLoop(Rule):
 def _branches(loop: ast.For) -> bool:
     """Control flow that differs from row to row, or rows that are collected: there may be no single call."""
     kinds = (ast.If, ast.While, ast.Try, ast.Break, ast.Continue, ast.Return, ast.Yield, ast.For, ast.With)
-    return any(isinstance(part, kinds) for statement in loop.body for part in ast.walk(statement))
+    return any(isinstance(part, kinds) for statement in loop.body for part in descendants(statement))
 
 
 def _rows_differ(loop: ast.For, view: FunctionView, file: FileView) -> bool:

@@ -12,7 +12,7 @@ from awp_lint.detector.semantics.view import FileView, FunctionView, Level
 from awp_lint.rules.base import Candidate, Rule
 from awp_lint.rules.common import frequency_reason, judge, lower, often, reasons, short
 from awp_lint.rules.fusion.activations import activation
-from awp_lint.rules.fusion.chains import Chain, chains, may_be_elementwise
+from awp_lint.rules.fusion.chains import Chain, chains, long_enough
 from awp_lint.rules.fusion.context import compiled_class, place, replaced_class
 from awp_lint.rules.fusion.norms import norm
 from awp_lint.rules.fusion.residual import residual_norms
@@ -121,7 +121,7 @@ class PointwiseChain(Rule):
         if compiled_class(view, file):
             return
         yield from _residuals(view)
-        if not _may_hold(view):
+        if not long_enough(node.body, view, _LEAST):
             return
         longest: Chain | None = None
         for chain in chains(node.body, view):
@@ -197,9 +197,3 @@ def _result(chain: Chain, view: FunctionView) -> ast.expr:
     statement = view.statement(chain.operations[-1])
     value = getattr(statement, "value", None)
     return value if isinstance(value, ast.expr) else chain.operations[-1]
-
-
-def _may_hold(view: FunctionView) -> bool:
-    """Whether there are enough operators and elementwise calls at all: the quick answer for most functions."""
-    operators = len(view.nodes(ast.BinOp, ast.UnaryOp, ast.Compare)) + len(view.nodes(ast.AugAssign))
-    return operators >= _LEAST or operators + sum(map(may_be_elementwise, view.nodes(ast.Call))) >= _LEAST

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from awp_lint.detector.finding import Confidence, Effect, Event, Fix, RootCause, Safety
+from awp_lint.detector.semantics.definition import descendants
 from awp_lint.detector.semantics.library import lookup
 from awp_lint.detector.semantics.values import Device, Kind
 from awp_lint.detector.semantics.view import FileView, FunctionView, Level, LoopKind
@@ -342,7 +343,7 @@ def _own(node: ast.Attribute) -> bool:
 
 def _invariant(node: ast.AST, written: frozenset[str]) -> bool:
     """Whether a pass of the loop writes nothing that the expression reads."""
-    for part in ast.walk(node):
+    for part in descendants(node):
         if isinstance(part, ast.Name) and part.id in written:
             return False
         if isinstance(part, ast.Attribute) and _own(part) and f"self.{part.attr}" in written:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -19,6 +20,9 @@ _ELEMENTWISE = frozenset({
     "leaky_relu", "elu", "atan2", "fmod", "remainder", "sinh", "cosh", "tan", "atan", "nan_to_num", "true_divide",
 })  # fmt: skip
 
+_BLOCKS = ("body", "orelse", "finalbody")
+_COMPUTING = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return)
+
 
 @dataclass(slots=True)
 class Chain:
@@ -33,7 +37,7 @@ def chains(body: Sequence[ast.stmt], view: FunctionView) -> Iterator[Chain]:
     """The chains of a block, and of the blocks inside it."""
     current = Chain()
     for statement in body:
-        for field_name in ("body", "orelse", "finalbody"):
+        for field_name in _BLOCKS:
             inner = getattr(statement, field_name, None)
             if isinstance(inner, list) and not isinstance(statement, ast.FunctionDef | ast.ClassDef):
                 yield from chains(inner, view)
@@ -58,14 +62,31 @@ def chains(body: Sequence[ast.stmt], view: FunctionView) -> Iterator[Chain]:
         yield current
 
 
+def long_enough(body: Sequence[ast.stmt], view: FunctionView, least: int) -> bool:
+    """Whether a chain of that many operations can be there, by the syntax alone: most functions have none, and what
+    their expressions are need not be asked."""
+    operators = view.nodes(ast.BinOp, ast.UnaryOp, ast.Compare, ast.AugAssign)
+    calls = [call for call in view.nodes(ast.Call) if may_be_elementwise(call)]
+    if len(operators) + len(calls) < least:
+        return False
+    held = Counter(view.statement(node) for node in (*operators, *calls))
+    blocks = [body]
+    while blocks:
+        run = 0
+        for statement in blocks.pop():
+            if not isinstance(statement, ast.FunctionDef | ast.ClassDef):
+                blocks += [block for name in _BLOCKS if isinstance(block := getattr(statement, name, None), list)]
+            run = run + held[statement] if isinstance(statement, _COMPUTING) else 0
+            if run >= least:
+                return True
+    return False
+
+
 def _operations(statement: ast.stmt, view: FunctionView) -> list[ast.expr] | None:
     """The elementwise launches of a statement; None where it does something else as well."""
-    if isinstance(statement, ast.Assign | ast.AugAssign | ast.AnnAssign | ast.Return):
-        value = statement.value
-    else:
+    if not isinstance(statement, _COMPUTING) or statement.value is None:
         return None
-    if value is None:
-        return None
+    value = statement.value
     found: list[ast.expr] = []
     if isinstance(statement, ast.AugAssign) and isinstance(statement.op, _OPERATORS):
         if not isinstance(statement.target, ast.Name):

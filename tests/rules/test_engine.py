@@ -6,11 +6,13 @@ import ast
 from collections.abc import Iterator
 from typing import ClassVar
 
+import pytest
+
 from awp_lint.detector.finding import Confidence, Event, Fix, MarkKind, RootCause, Safety
 from awp_lint.detector.semantics.model import view_of_source
 from awp_lint.detector.semantics.view import FileView, FunctionView
 from awp_lint.rules.base import Candidate, Rule
-from awp_lint.rules.engine import RuleRun, run_rules
+from awp_lint.rules.engine import RuleRun, Vocabulary, run_rules
 from awp_lint.rules.nodemap import Definition
 from awp_lint.rules.normal import normal_form
 from awp_lint.rules.registry import all_rules
@@ -223,3 +225,29 @@ def test_words_are_looked_for_in_the_whole_text() -> None:
     text = "x = 'PYTORCH_SLOW'\ndef  f(): slow()\n"
     assert len(run(text, Named()).findings) == 1
     assert len(run(text.replace("PYTORCH_SLOW", "PYTORCH SLOW"), Named()).findings) == 0
+
+
+@pytest.mark.parametrize(
+    ("word", "there"),
+    [
+        (b".item", True),
+        (b"[", True),  # no identifier in it
+        (b":", False),
+        (b"past_key_value", True),  # within an identifier
+        (b"torch", False),
+        (b"synchronize", False),
+        (b"cuda(", False),  # its identifier is there, the whole word is not
+        (b"no_rule_has_this", True),
+        (b"no_rule_has_that", False),
+    ],
+)
+def test_a_vocabulary_knows_words_of_rules_and_others(word: bytes, there: bool) -> None:
+    text = "no_rule_has_this = self.cache[cuda].item()\nlast_past_key_values = None\n"
+    assert Vocabulary(text).holds(word) is there
+
+
+def test_a_vocabulary_holds_one_of_many_words() -> None:
+    assert Vocabulary("x = y.item()").holds(b"torch", b".item")
+    assert Vocabulary("x = unheard_of").holds(b"torch", b"unheard_of")
+    assert not Vocabulary("x = y").holds(b"torch", b"unheard_of")
+    assert not Vocabulary("x = y").holds()
