@@ -15,7 +15,7 @@ _ROWS = """
 import torch
 from torch import nn
 
-@torch.inference_mode()
+@torch.no_grad()
 def serve(model: nn.Module, x: torch.Tensor, texts: list, masks: torch.Tensor, size: int):
     y = model(x.cuda())
     mask = masks.cuda()
