@@ -48,7 +48,9 @@ def test_a_layer_that_is_handed_the_cache_is_no_place_of_an_encoder(tmp_path: Pa
     for name, given in (("a", "past_key_values=None"), ("b", "scale: float = 1.0")):
         (tmp_path / "models" / name).mkdir(parents=True)
         (tmp_path / "models" / name / f"modeling_{name}.py").write_text(
-            f"class Layer:\n    def forward(self, hidden_states: torch.Tensor, {given}):\n        return hidden_states\n"
+            "class Layer:\n"
+            f"    def forward(self, hidden_states: torch.Tensor, {given}):\n"
+            "        return hidden_states\n"
         )
     found = inject.sites(tmp_path)
     assert {site.file for site in found["layer"]} == {"models/a/modeling_a.py", "models/b/modeling_b.py"}
@@ -59,7 +61,9 @@ def test_a_layer_that_is_handed_the_cache_is_no_place_of_an_encoder(tmp_path: Pa
 def test_kinds_of_places_share_what_a_rule_plants(tmp_path: Path) -> None:
     (tmp_path / "models" / "a").mkdir(parents=True)
     text = "".join(
-        f"class L{n}Layer:\n    def forward(self, hidden_states: torch.Tensor, past_key_values=None):\n        pass\n\n\n"
+        f"class L{n}Layer:\n"
+        "    def forward(self, hidden_states: torch.Tensor, past_key_values=None):\n"
+        "        pass\n\n\n"
         for n in range(4)
     )
     (tmp_path / "models" / "a" / "modeling_a.py").write_text(text)
