@@ -147,16 +147,31 @@ def _put_back(node: ast.expr, view: FunctionView) -> bool:
 
 
 def _windowed(old: ast.expr, view: FunctionView) -> bool:
-    """Whether the function keeps the last positions alone: ``self.keys = full[:, :, -window:]`` does not grow."""
+    """Whether the function keeps the last positions alone: ``self.keys = full[:, :, -window:]`` does not grow.
+
+    Nor does what it empties again, once that has been packed: ``self.keys = torch.tensor([])``.
+    """
     name = ast.unparse(old)
-    return any(
-        isinstance(part, ast.Slice)
-        and isinstance(part.lower, ast.UnaryOp | ast.BinOp)
-        and "-" in ast.unparse(part.lower)
+    values = [
+        statement.value
         for statement in view.nodes(ast.Assign)
         if isinstance(statement, ast.Assign) and any(ast.unparse(target) == name for target in statement.targets)
-        for part in ast.walk(statement.value)
-    )
+    ]
+    return any(_empty(value) or any(_from_the_end(part) for part in ast.walk(value)) for value in values)
+
+
+def _from_the_end(part: ast.AST) -> bool:
+    lower = part.lower if isinstance(part, ast.Slice) else None
+    return isinstance(lower, ast.UnaryOp | ast.BinOp) and "-" in ast.unparse(lower)
+
+
+def _empty(value: ast.expr) -> bool:
+    """``torch.tensor([])`` or ``torch.empty(0)``."""
+    if not isinstance(value, ast.Call) or not value.args:
+        return False
+    first = value.args[0]
+    nothing = isinstance(first, ast.List) and not first.elts and callee(value) == "tensor"
+    return nothing or (isinstance(first, ast.Constant) and first.value == 0 and callee(value) in ("empty", "zeros"))
 
 
 def _last(node: ast.expr) -> str:
