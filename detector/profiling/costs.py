@@ -158,15 +158,8 @@ def process_costs(process: ProcessSession, kind: str, load: Loader) -> Costs:
         facts.problems.append(ahead)
     marked = np.concatenate(marked_ms) if marked_ms else np.empty(0)
     marks_unit_ms = float(marked.mean()) if marked.size else None
-    return Costs(
-        table,
-        facts,
-        time,
-        stretch,
-        _whatif(process, time, facts, slices, _calls_ms(table, time, marks_unit_ms)),
-        marks_unit_ms,
-        singles,
-    )
+    asked = _whatif(process, time, facts, slices, _calls_ms(table, time, marks_unit_ms))
+    return Costs(table, facts, time, stretch, asked, marks_unit_ms, singles)
 
 
 def _ahead(time: units.UnitTime, facts: TraceFacts) -> str | None:
@@ -213,12 +206,21 @@ def _recorded(spans: units.Spans, stretches: Sequence[tuple[int, int]]) -> Bools
 
 
 def _calls_ms(table: MarkTable, time: units.UnitTime, marks_unit_ms: float | None) -> dict[int, float]:
-    """By mark, one execution's time in the marks-only windows, set against those windows' own unit time; ms."""
-    if time.mean_ms is None or not marks_unit_ms or not table.host_calls.size:
+    """By mark, :func:`call_ms`; empty where the marks-only windows say nothing of a unit."""
+    if not marks_unit_ms or not table.host_calls.size:
         return {}
-    calls, took = table.host_calls.sum(axis=1), table.host_ms.sum(axis=1)
-    drift = time.mean_ms / marks_unit_ms
-    return {int(mark): float(drift * took[mark] / calls[mark]) for mark in np.flatnonzero(calls)}
+    rows = zip(table.host_ms, table.host_calls, strict=True)
+    found = (call_ms(took, calls, time.mean_ms, marks_unit_ms) for took, calls in rows)
+    return {mark: ms for mark, ms in enumerate(found) if ms is not None}
+
+
+def call_ms(host_ms: Floats, host_calls: Floats, unit_ms: float | None, marks_unit_ms: float | None) -> float | None:
+    """Time of one execution at the host's usual speed: marks-only, set against those windows' own unit time."""
+    calls = float(host_calls.sum())
+    if not calls or unit_ms is None:
+        return None
+    drift = unit_ms / marks_unit_ms if marks_unit_ms else 1.0
+    return drift * float(host_ms.sum()) / calls
 
 
 def _whatif(

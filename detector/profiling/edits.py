@@ -25,7 +25,7 @@ class Places:
     own: tuple[tuple[int, ...], ...]
     inside: tuple[tuple[int, ...], ...]
     leads: dict[int, float]
-    rows: tuple[int, ...] = ()
+    rows: tuple[int, ...]
 
 
 def edits_for(program: Program, event: Event, cause: RootCause, places: Places) -> tuple[Edit, Edit, Edit]:

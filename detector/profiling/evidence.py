@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from awp_lint.detector.finding import Copies, Mark
-from awp_lint.detector.profiling.costs import FIGURES, Costs, Stretches
+from awp_lint.detector.profiling.costs import FIGURES, Costs, Stretches, call_ms
 from awp_lint.detector.profiling.session import ProcessSession
 from awp_lint.detector.profiling.timeline import Bools, Floats
 from awp_lint.detector.profiling.units import DRIFT
@@ -45,12 +45,9 @@ class Measured:
 
     @property
     def call_ms(self) -> float | None:
-        """Time of one execution at the host's usual speed: marks-only, set against those windows' own unit time."""
-        calls = float(self.host_calls.sum())
-        if not calls or not self.unit_ms.size:
-            return None
-        drift = float(self.unit_ms.mean()) / self.marks_unit_ms if self.marks_unit_ms else 1.0
-        return drift * float(self.host_ms.sum()) / calls
+        """See :func:`costs.call_ms`."""
+        unit_ms = float(self.unit_ms.mean()) if self.unit_ms.size else None
+        return call_ms(self.host_ms, self.host_calls, unit_ms, self.marks_unit_ms)
 
     @property
     def stable(self) -> bool:
