@@ -5,7 +5,7 @@
     awp-lint decode.py --format json --output report.json --profile python decode.py --device cuda --size gpu
     python ../../benchmarks/profile/planted.py truth-decode.json report.json [--save planted-decode]
 
-or, for all programs one after the other, truth before and after each run:
+or, for all programs one after the other, truth before and after each run, all in one process that is attached to:
 
     python benchmarks/profile/planted.py --all --device cuda --size gpu --seconds 20 [--save planted]
 
@@ -21,11 +21,13 @@ import json
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 HERE = ROOT / "corpus" / "planted"
+AWP = (sys.executable, "-m", "awp_lint")
 PROGRAMS = ("decode", "sampler", "detect", "embed")
 sys.path[:0] = [str(ROOT / "benchmarks"), str(HERE)]
 
@@ -177,42 +179,42 @@ def _count(pair: list[int], good: bool) -> None:
     pair[1] += 1
 
 
-def run_all(names: list[str], options: list[str]) -> list[dict[str, Any]]:
-    """Truth, profile run, truth again, for each program."""
+def run_all(names: list[str], options: list[str], duration: float) -> list[dict[str, Any]]:
+    """Truth, profile run, truth again, for each program: in one process, which is attached to in between."""
     results = []
     for name in names:
         program = HERE / f"{name}.py"
-        command = [sys.executable, str(program), *options]
-        before = _truth(command)
-        with tempfile.TemporaryDirectory() as folder:
-            report = Path(folder) / "report.json"
-            own = [
-                sys.executable,
-                "-m",
-                "awp_lint",
-                str(program),
-                "--isolated",
-                "--confidence",
-                "low",
-                "--format",
-                "json",
-            ]
-            done = subprocess.run(
-                [*own, "--output", str(report), "--profile", *command], capture_output=True, text=True
-            )
-            if not report.exists():
-                raise SystemExit(f"planted.py: {name}: awp-lint ended with {done.returncode}: {done.stderr[-2000:]}")
-            data = json.loads(report.read_text(encoding="utf-8"))
-        results.append(compare(program, [before, _truth(command)], data))
+        with tempfile.TemporaryDirectory() as scratch:
+            folder = Path(scratch)
+            command = [*AWP, "--agent", sys.executable, str(program), *options, "--around", str(folder)]
+            with subprocess.Popen(command, stdout=subprocess.DEVNULL) as serving:
+                try:
+                    before = _read(folder / "before.json", serving)
+                    attach = ["--attach", str(serving.pid), "--duration", str(duration)]
+                    own = [str(program), "--isolated", "--confidence", "low", "--format", "json"]
+                    done = subprocess.run(
+                        [*AWP, *own, "--output", str(folder / "report.json"), *attach], capture_output=True, text=True
+                    )
+                    if not (folder / "report.json").exists():
+                        raise SystemExit(f"planted.py: {name}: exit {done.returncode}: {done.stderr[-2000:]}")
+                    report = json.loads((folder / "report.json").read_text(encoding="utf-8"))
+                    (folder / "profiled").touch()
+                    after = _read(folder / "after.json", serving)
+                finally:
+                    if serving.poll() is None:
+                        serving.terminate()
+        results.append(compare(program, [before, after], report))
         print(show(results[-1]), end="\n\n", flush=True)
     return results
 
 
-def _truth(command: list[str]) -> dict[str, Any]:
-    done = subprocess.run([*command, "--truth"], capture_output=True, text=True)
-    if done.returncode:
-        raise SystemExit(f"planted.py: {command[1]} --truth failed: {done.stderr[-2000:]}")
-    return dict(json.loads(done.stdout))
+def _read(file: Path, writer: subprocess.Popen[bytes]) -> dict[str, Any]:
+    """What a process writes, when it has. Raises SystemExit if it ends without."""
+    while not file.exists():
+        if writer.poll() is not None and not file.exists():
+            raise SystemExit(f"planted.py: the program ended with {writer.returncode} and without {file.name}")
+        time.sleep(0.2)
+    return dict(json.loads(file.read_text(encoding="utf-8")))
 
 
 def main() -> int:
@@ -223,13 +225,14 @@ def main() -> int:
     parser.add_argument("--only", choices=PROGRAMS, action="append", help="with --all: only this program")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--size", choices=("cpu", "gpu"), default="cpu")
-    parser.add_argument("--seconds", default="20")
+    parser.add_argument("--seconds", default="20", help="of truth, with --all half before and half behind the run")
+    parser.add_argument("--duration", type=float, default=20.0, help="seconds of an attached profile run")
     parser.add_argument("--tolerance", type=float, default=0.05, help="of host times (default: 0.05)")
     parser.add_argument("--save", metavar="NAME", help="also write benchmarks/results/NAME.json and .txt")
     args = parser.parse_args()
     if args.all:
         options = ["--device", args.device, "--size", args.size, "--seconds", args.seconds]
-        results = run_all(args.only or list(PROGRAMS), options)
+        results = run_all(args.only or list(PROGRAMS), options, args.duration)
     elif args.truth and args.report:
         truth = json.loads(args.truth.read_text(encoding="utf-8"))
         report = json.loads(args.report.read_text(encoding="utf-8"))

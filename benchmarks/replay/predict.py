@@ -5,10 +5,10 @@
 
 A prediction is a share of the step, as the tool prints it: hosts drift between a profile and a measurement. A hit is
 one within the larger of 15 % of the change, half the measurement's interval and 1 % of the step. Two null predictors
-are scored beside it: nothing is gained, and the statement's own host time is. The gain is measured in a process before
-the profile run and in one behind it. Where the replay does not reproduce the step or the statement, the tool prints no
-prediction but «at most»; of those is counted how many hold. For each program stands what the gate says of it, and of
-how many of its statements the replay gives the measured time.
+are scored beside it: nothing is gained, and the statement's own host time is. The gain is measured before and behind
+the profile run, in the process that is profiled. Where the replay does not reproduce the step or the statement, the
+tool prints no prediction but «at most»; of those is counted how many hold. For each program stands what the gate says
+of it, and of how many of its statements the replay gives the measured time.
 """
 
 from __future__ import annotations
@@ -17,9 +17,11 @@ import argparse
 import ast
 import json
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -39,17 +41,21 @@ from awp_lint.detector.finding import (
     RootCause,
     Span,
 )
+from awp_lint.detector.profiling.attach import attached, control_folder
 from awp_lint.detector.profiling.costs import process_costs
 from awp_lint.detector.profiling.evidence import by_place, pool
 from awp_lint.detector.profiling.kineto import load
-from awp_lint.detector.profiling.launch import Plan, run_profiled
+from awp_lint.detector.profiling.launch import Plan
 from awp_lint.detector.profiling.replay import run
 from awp_lint.detector.profiling.run import ProfileOutcome, analyse, digests, plan, run_options
 from awp_lint.detector.profiling.session import Session
 from awp_lint.detector.profiling.verdicts import REPLAY
 
+Pairs = dict[str, np.ndarray]  # by statement: ms of a unit with and without it, shape (pairs, 2)
 STEPS = Path(__file__).resolve().parent / "steps.py"
-PROGRAMS = ("decode", "batch", "balanced", "device", "recorded", "small", "deep", "wide", "prefill", "compiled")
+PROGRAMS = (
+    "decode", "batch", "balanced", "device", "recorded", "small", "deep", "wide", "prefill", "compiled", "large", "free",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -111,13 +117,41 @@ def _mark(node: ast.stmt, kind: MarkKind, function: ast.FunctionDef, name: str, 
     )
 
 
-def profiled(program: str, seconds: float, folder: Path) -> tuple[ProfileOutcome, str]:
-    """What the tool says of the program, and what its replay's gate does."""
+def tried(
+    program: str, seconds: float, pairs: int, block: float, keep: Path | None, lock: Path | None
+) -> tuple[ProfileOutcome, str, list[Pairs]]:
+    """What the tool says of the program, what its replay's gate does, and what was measured before and behind the
+    profile run. All of one process: on a shared host, processes of equal code differ by more than what is planted."""
     findings, loop = planted()
     marks = plan(findings, [loop])
-    command = [sys.executable, str(STEPS), program, "--seconds", str(seconds)]
-    session = run_profiled(command, Plan(tuple(marks), digests(marks)), run_options({"warmup": "auto"}, str(folder)))
-    return analyse(session, findings), gate(session, findings, loop.unit)
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch)
+        awp = [sys.executable, "-m", "awp_lint", "--agent", sys.executable, str(STEPS), program]
+        how = ["--around", str(folder), "--pairs", str(pairs), "--block", str(block)]
+        how += ["--lock", str(lock)] if lock is not None else []
+        with subprocess.Popen([*awp, *how]) as serving:
+            try:
+                before = _read(folder / "before.json", serving)
+                settings = run_options({"duration": seconds}, "")
+                with attached(str(serving.pid), Plan(tuple(marks), digests(marks)), settings) as session:
+                    if keep is not None:
+                        shutil.copytree(control_folder(str(serving.pid)) / "runs" / "1", keep, dirs_exist_ok=True)
+                    (folder / "profiled").touch()
+                    after = _read(folder / "after.json", serving)
+                    there = [finding for finding in findings if finding.id in before]
+                    return analyse(session, there), gate(session, there, loop.unit), [before, after]
+            finally:
+                if serving.poll() is None:
+                    serving.terminate()
+
+
+def _read(file: Path, writer: subprocess.Popen[bytes]) -> Pairs:
+    """What a process writes, when it has. Raises SystemExit if it ends without."""
+    while not file.exists():
+        if writer.poll() is not None and not file.exists():
+            raise SystemExit(f"predict.py: the program ended with {writer.returncode} and without {file.name}")
+        time.sleep(0.2)
+    return {row["name"]: np.array([row["with"], row["without"]]).T for row in json.loads(file.read_text())}
 
 
 def gate(session: Session, findings: list[Finding], unit: str) -> str:
@@ -142,27 +176,18 @@ def gate(session: Session, findings: list[Finding], unit: str) -> str:
     return "; ".join([*told, f"{len(right)} of {len(findings)} statements: {' '.join(right)}"])
 
 
-def measured(program: str, pairs: int, block: float) -> dict[str, np.ndarray]:
-    """By statement, in a process of its own: ms of a unit with and without it, shape ``(pairs, 2)``."""
-    command = [sys.executable, str(STEPS), program, "--measure", "--pairs", str(pairs), "--block", str(block)]
-    output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    rows = [json.loads(line) for line in output.splitlines()]
-    return {row["name"]: np.array([row["with"], row["without"]]).T for row in rows}
+def gained(series: list[np.ndarray]) -> tuple[float, float, float, float]:
+    """Unit ms with a statement, gain in ms, and the gain's 95 % interval, from the pairs of several series.
 
-
-def gained(processes: list[np.ndarray]) -> tuple[float, float, float, float]:
-    """Unit ms with a statement, gain in ms, and the gain's 95 % interval, from pairs of several processes.
-
-    Of each process the mean of the middle half of the differences counts: what else runs on the host disturbs single
-    blocks. The interval is the bootstrap over pairs, and reaches at least to each process's own figure: processes of
-    equal code differ.
+    Of each series the mean of the middle half of the differences counts: what else runs on the host disturbs single
+    blocks. The interval is the bootstrap over pairs, and reaches at least to each series' own figure: hosts drift.
     """
     rng = np.random.default_rng(0)
-    differences = [pairs[:, 0] - pairs[:, 1] for pairs in processes]
+    differences = [pairs[:, 0] - pairs[:, 1] for pairs in series]
     single = [float(_middle(d[None, :])[0]) for d in differences]
     draws = np.mean([_middle(rng.choice(d, (2000, d.size))) for d in differences], axis=0)
     low, high = np.percentile(draws, [2.5, 97.5])
-    unit = float(np.mean([np.median(pairs[:, 0]) for pairs in processes]))
+    unit = float(np.mean([np.median(pairs[:, 0]) for pairs in series]))
     return unit, float(np.mean(single)), min(float(low), *single), max(float(high), *single)
 
 
@@ -178,6 +203,9 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=15.0)
     parser.add_argument("--pairs", type=int, default=40, help="of blocks, in each process (default %(default)s)")
     parser.add_argument("--block", type=float, default=0.05, help="seconds of a measured block (default %(default)s)")
+    parser.add_argument(
+        "--lock", type=Path, help="programs of one lock file take turns: start and analysis do not count"
+    )
     parser.add_argument("--keep", type=Path, help="folder for sessions and traces")
     parser.add_argument("--results", type=Path, help="append the results to this file, a line a statement")
     parser.add_argument("--sum", type=Path, nargs="+", help="only the table and the sums of such files")
@@ -189,23 +217,30 @@ def main() -> int:
         results = [json.loads(line) for file in options.sum for line in file.read_text().splitlines()]
         print(table([*rows, *([str(cell) for cell in r["row"]] for r in results)]) + "\n" + _summary(results))
         return 0
-    with tempfile.TemporaryDirectory() as scratch:
-        for program in options.programs:
-            folder = (options.keep or Path(scratch)) / program
-            truth = [measured(program, options.pairs, options.block)]
-            outcome, said = profiled(program, options.seconds, folder)
-            truth.append(measured(program, options.pairs, options.block))
-            print(f"{program}: the gate: {said}", flush=True)
-            print(program, json.dumps({k: v for k, v in outcome.profile.items() if k != "windows"}), outcome.notes)
-            for name in truth[0]:
-                unit, gain, low, high = gained([one[name] for one in truth])
-                evidence = outcome.evidence[name]
-                results.append(_scored(program, name, evidence, unit, gain, low, high))
-                rows.append([str(cell) for cell in results[-1]["row"]])
-                print(*rows[-1], evidence.reason, flush=True)
-                if options.results:
-                    with options.results.open("a") as file:
-                        file.write(json.dumps(results[-1]) + "\n")
+    for program in options.programs:
+        keep = options.keep / program if options.keep else None
+        outcome, said, truth = tried(program, options.seconds, options.pairs, options.block, keep, options.lock)
+        print(f"{program}: the gate: {said}", flush=True)
+        print(
+            program,
+            json.dumps(
+                {
+                    k: v
+                    for k, v in outcome.profile.items()
+                    if k in ("unit_ms", "gap_ratio", "overhead", "trusted", "reasons")
+                }
+            ),
+            outcome.notes,
+        )
+        for name in truth[0]:
+            unit, gain, low, high = gained([one[name] for one in truth])
+            evidence = outcome.evidence[name]
+            results.append(_scored(program, name, evidence, unit, gain, low, high))
+            rows.append([str(cell) for cell in results[-1]["row"]])
+            print(*rows[-1], evidence.reason, flush=True)
+            if options.results:
+                with options.results.open("a") as file:
+                    file.write(json.dumps(results[-1]) + "\n")
     text = table(rows) + "\n" + _summary(results)
     print(text)
     if options.save:

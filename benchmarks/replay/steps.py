@@ -2,6 +2,7 @@
 
     python benchmarks/replay/steps.py decode --seconds 15            run it (this is what gets profiled)
     python benchmarks/replay/steps.py decode --measure read          what the step gains without the statement
+    python benchmarks/replay/steps.py decode --around DIR            measure, run until DIR/profiled is there, measure
 
 A line's comment ``planted: NAME EVENT CAUSE`` says what is planted there. Taken out is what its fix takes out: a read
 leaves the value on the device, a selection by a mask becomes one by values, a loop over rows one call, a copy and host
@@ -12,9 +13,12 @@ before and after each block.
 from __future__ import annotations
 
 import argparse
+import fcntl
 import json
+import os
 import random
 import time
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -27,6 +31,7 @@ class Decode(torch.nn.Module):
 
     width, rows, layers = 1024, 1, 24
     work, heads, copied = 12_000, 48, 1536  # of the planted statements: additions, kernels, rows
+    without: frozenset[str] = frozenset()  # planted statements that the program does not have
 
     def __init__(self, device: str) -> None:
         super().__init__()
@@ -164,6 +169,21 @@ class Prefill(Decode):
     work, heads, copied = 20_000, 64, 1024
 
 
+class Large(Decode):
+    """A batch of 32 through more and wider layers."""
+
+    width, rows, layers = 4096, 32, 32
+    work, heads, copied = 12_000, 48, 384
+
+
+class Free(Decode):
+    """Nothing that waits: the host runs ahead of a device that has much to do."""
+
+    width, rows, layers = 8192, 256, 16
+    work, heads, copied = 40_000, 96, 192
+    without = frozenset(("middle", "picked", "upload", "fetch", "read"))
+
+
 class Compiled(Decode):
     """The layers compiled."""
 
@@ -187,7 +207,7 @@ def layer(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
 
 PROGRAMS = {
     "decode": Decode, "batch": Batch, "balanced": Balanced, "device": Device, "recorded": Recorded, "small": Small,
-    "deep": Deep, "wide": Wide, "prefill": Prefill, "compiled": Compiled,
+    "deep": Deep, "wide": Wide, "prefill": Prefill, "compiled": Compiled, "large": Large, "free": Free,
 }  # fmt: skip
 PLANTED = ("middle", "host", "rows", "picked", "upload", "fetch", "read")
 
@@ -245,12 +265,26 @@ def measure(model: Decode, name: str, pairs: int, seconds: float) -> dict[str, o
     return {"name": name, **found}
 
 
+def measure_around(model: Decode, folder: Path, pairs: int, seconds: float) -> None:
+    """Measure every planted statement before and behind a profile run of this process."""
+    there = [planted for planted in PLANTED if planted not in model.without]
+    for name in ("before", "after"):
+        rows = [measure(model, planted, pairs, seconds) for planted in there]
+        made = folder / f"{name}.part"
+        made.write_text(json.dumps(rows))
+        made.rename(folder / f"{name}.json")
+        while name == "before" and not (folder / "profiled").exists():
+            generate(model, 16)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program", choices=PROGRAMS)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--seconds", type=float, default=15.0)
     parser.add_argument("--measure", nargs="*", choices=PLANTED)
+    parser.add_argument("--around", metavar="DIR", type=Path)
+    parser.add_argument("--lock", type=Path, help="a file that is locked from the first measurement to the last")
     parser.add_argument("--pairs", type=int, default=40)
     parser.add_argument("--block", type=float, default=0.05, help="seconds of a measured block (default %(default)s)")
     options = parser.parse_args()
@@ -260,11 +294,17 @@ def main() -> None:
             program.width, program.rows, program.layers, program.copied = 64, 4, 8, 64
     with torch.inference_mode():
         model = PROGRAMS[options.program](options.device)
+        OFF.update(model.without)
         if options.measure is not None:
-            for name in options.measure or PLANTED:
+            for name in options.measure or sorted(set(PLANTED) - model.without):
                 print(json.dumps(measure(model, name, options.pairs, options.block)), flush=True)
             return
         generate(model, 16)  # what compiles does so here
+        if options.around is not None:
+            with open(options.lock or os.devnull, "a") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                measure_around(model, options.around, options.pairs, options.block)
+            return
         end = time.monotonic() + options.seconds
         while time.monotonic() < end:
             generate(model, 16)

@@ -6,6 +6,7 @@ import argparse
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 
 @dataclass(frozen=True)
@@ -14,6 +15,7 @@ class Options:
     size: str
     seconds: float
     truth: bool = False
+    around: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -44,15 +46,18 @@ def requests_for(seconds: float) -> Iterator[int]:
 
 
 def parse(about: str | None) -> Options:
-    """The options of the command line. On a CPU, PyTorch gets one thread, so that a busy machine disturbs times less."""
+    """The options of the command line. On a CPU, PyTorch gets one thread: a busy machine disturbs less."""
     parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--size", choices=("cpu", "gpu"), default="cpu")
     parser.add_argument("--seconds", type=float, default=20.0)
     parser.add_argument("--truth", action="store_true", help="time the planted statements without any profiler")
+    parser.add_argument(
+        "--around", metavar="FOLDER", type=Path, help="truth, service until FOLDER/profiled is there, truth once more"
+    )
     args = parser.parse_args()
     if args.device == "cpu":
         import torch
 
         torch.set_num_threads(1)
-    return Options(args.device, args.size, args.seconds, args.truth)
+    return Options(args.device, args.size, args.seconds, args.truth, args.around)

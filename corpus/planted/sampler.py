@@ -99,6 +99,10 @@ def main() -> int:
         from truth import print_truth
 
         print_truth(__file__, options)
+    elif options.around:
+        from truth import measure_around
+
+        measure_around(__file__, serve, options)
     else:
         print(serve(options))
     return 0

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import CodeType
 from typing import Any
 
-from common import REQUEST_SECONDS, Options
+from common import REQUEST_SECONDS, Options, Served
 
 TRUTH = Path(__file__).resolve().with_name("truth.json")
 
@@ -208,6 +208,23 @@ def summary(nanoseconds: list[int], turns: float = 1.0) -> dict[str, float] | No
 def print_truth(program: str, options: Options) -> None:
     """Measure a program and print the result as JSON."""
     print(json.dumps(measure(Path(program).resolve(), options), indent=1))
+
+
+def measure_around(program: str, serve: Callable[[Options], Served], options: Options) -> None:
+    """Measure a program before and behind a profile run of the same process, each with half of the seconds.
+
+    Processes of equal code differ by up to a quarter on a shared host; within one the two can be held together. Writes
+    ``before.json`` into the folder, serves until there is a file ``profiled``, then writes ``after.json``.
+    """
+    folder = options.around
+    assert folder is not None
+    half = Options(options.device, options.size, options.seconds / 2)
+    for name in ("before", "after"):
+        made = folder / f"{name}.part"
+        made.write_text(json.dumps(measure(Path(program).resolve(), half)), encoding="utf-8")
+        made.rename(folder / f"{name}.json")
+        while name == "before" and not (folder / "profiled").exists():
+            serve(Options(options.device, options.size, 0.5))
 
 
 def measure(program: Path, options: Options) -> dict[str, Any]:
