@@ -53,7 +53,7 @@ def parse(about: str | None) -> Options:
     parser.add_argument("--seconds", type=float, default=20.0)
     parser.add_argument("--truth", action="store_true", help="time the planted statements without any profiler")
     parser.add_argument(
-        "--around", metavar="FOLDER", type=Path, help="truth, service until FOLDER/profiled is there, truth once more"
+        "--around", metavar="FOLDER", type=Path, help="truth, then service and short truths in turns, see truth.py"
     )
     args = parser.parse_args()
     if args.device == "cpu":

@@ -211,20 +211,53 @@ def print_truth(program: str, options: Options) -> None:
 
 
 def measure_around(program: str, serve: Callable[[Options], Served], options: Options) -> None:
-    """Measure a program before and behind a profile run of the same process, each with half of the seconds.
+    """Measure a program, then time it for two seconds behind each profile run of the same process.
 
-    Processes of equal code differ by up to a quarter on a shared host; within one the two can be held together. Writes
-    ``before.json`` into the folder, serves until there is a file ``profiled``, then writes ``after.json``.
+    Processes of equal code differ by up to a quarter on a shared host, and one process's pace drifts: what is compared
+    has to take turns. Writes ``before.json`` into the folder and ``timed-0.json`` (seconds of each planted place),
+    serves until there is ``profiled-0``, writes ``timed-1.json``, and so on until there is a file ``done``.
     """
     folder = options.around
     assert folder is not None
-    half = Options(options.device, options.size, options.seconds / 2)
-    for name in ("before", "after"):
-        made = folder / f"{name}.part"
-        made.write_text(json.dumps(measure(Path(program).resolve(), half)), encoding="utf-8")
-        made.rename(folder / f"{name}.json")
-        while name == "before" and not (folder / "profiled").exists():
+    path = Path(program).resolve()
+    planted = plants(path)
+    clock = Clock(len(planted))
+    timed = _loaded(path, timed_code(path, planted), clock)
+    _keep(folder / "before.json", measure(path, Options(options.device, options.size, options.seconds)))
+    turn = 0
+    while not (folder / "done").exists():
+        timed["serve"](Options(options.device, options.size, 0.5))
+        clock.reset()
+        timed["serve"](Options(options.device, options.size, 2.0))
+        _keep(folder / f"timed-{turn}.json", [place_ms(plant, spent) for plant, spent in zip(planted, clock.spent)])
+        while not (folder / f"profiled-{turn}").exists() and not (folder / "done").exists():
             serve(Options(options.device, options.size, 0.5))
+        turn += 1
+
+
+def place_ms(plant: Plant, spent: list[int]) -> float | None:
+    """Milliseconds of an execution, without the largest and smallest tenth."""
+    found = summary(spent, turns_of(plant))
+    return None if found is None else found["trimmed"]
+
+
+def turns_of(plant: Plant) -> float:
+    """What a timed duration holds: a loop is timed as a whole."""
+    return plant.per_request if plant.covers == "iteration" else 1.0
+
+
+def _keep(file: Path, what: Any) -> None:
+    made = file.with_suffix(".part")
+    made.write_text(json.dumps(what), encoding="utf-8")
+    made.rename(file)
+
+
+def _loaded(program: Path, code: CodeType, clock: Clock | None) -> dict[str, Any]:
+    """A program's names, with a clock's timers among them."""
+    space: dict[str, Any] = {"__name__": program.stem, "__file__": str(program)}
+    space |= clock.names() if clock else {}
+    exec(code, space)
+    return space
 
 
 def measure(program: Path, options: Options) -> dict[str, Any]:
@@ -240,9 +273,7 @@ def measure(program: Path, options: Options) -> dict[str, Any]:
 
     def run(clock: Clock | None) -> Any:
         source = code if clock else compile(program.read_text(encoding="utf-8"), str(program), "exec")
-        space: dict[str, Any] = {"__name__": program.stem, "__file__": str(program)}
-        space |= clock.names() if clock else {}
-        exec(source, space)
+        space = _loaded(program, source, clock)
         space["serve"](Options(options.device, options.size, min(2.0, part.seconds)))
         if clock:
             clock.reset()
@@ -259,9 +290,7 @@ def measure(program: Path, options: Options) -> dict[str, Any]:
     places = []
     for number, plant in enumerate(planted):
         runs = len(timed.spent[number])
-        turns = 1.0
-        if plant.covers == "iteration":  # the loop is timed as a whole
-            turns = plant.per_request
+        turns = turns_of(plant)
         places.append(
             {
                 **asdict(plant),
