@@ -112,7 +112,7 @@ _HOST_FILES = re.compile(
 )
 _HOST_NAME = re.compile(r"(^|_)(cpu|np|numpy|host)_\w|_(cpu|np|numpy|host)$")
 _VENDORED = re.compile(r"(^|/)(third_party|_?vendor(ed)?|extern(al)?s?)/")
-_EXPORTING = re.compile(r"(^|/)(executorch|onnx\w*|export(er|ers|ing)?|openvino|tflite|coreml)(/|\.py$)")
+_EXPORTING = re.compile(r"(^|/)(executorch|onnx\w*|_?export(er|ers|ing)?|openvino|tflite|coreml)(/|\.py$)")
 _RARE = re.compile(
     r"dummy|rebalanc|rearrang|warm_?up|_build_plan$|diagnos|visuali[sz]|finali[sz]e_weights|(^|_)capture(_|$)"
     r"|(^|_)loss(es)?(_|$)|_nans?(_|$)|_first_(launch|run|call|sight)$|^_?compile_|(^|_)teardown(_|$)"

@@ -99,7 +99,7 @@ _COLD_NAME = re.compile(
 #: Methods of a module library that run at least once a request; only where nothing in the project calls them.
 _MODULE_METHODS = re.compile(r"forward|__call__")
 _LAYER_CLASS = re.compile(
-    r"\w*(Layer|Block|Attention|Attn|MLP|Mlp|FeedForward|FFN|Norm|Rotary|Rope|RoPE|Expert|MoE|Moe|Router|Mixer|Resnet"
+    r"\w*(Layer|Block|Attention|Attn|MLP|Mlp|FeedForward|FFN|Norm(?!ali[sz])|Rotary|Rope|RoPE|Expert|MoE|Moe|Router|Mixer|Resnet"
     r"|ResBlock|Activation|Act(?![a-z])|Linear|Conv|Downsample|Upsample|Processor)\w*"
 )
 #: Whole models and their parts that run once, whatever their family is called: ``Qwen3VLMoeVisionModel``; what is

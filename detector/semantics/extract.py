@@ -213,6 +213,8 @@ class _Extractor(Calling):
         found = regions.name_region(node.name)
         for decorator in node.decorator_list:
             found |= regions.opened_by(decorator, self.imported_name)
+        if function.cls >= 0:
+            found |= regions.class_region(function.qualname.rpartition(".")[0].rpartition(".")[2])
         return found | regions.body_region(node.body, self.imported_name)
 
     def imported_name(self, node: ast.expr) -> str | None:

@@ -43,7 +43,8 @@ _OPENERS: dict[str, Region] = {
 _SWITCHING = re.compile(r"\buse_experts_implementation\(([^()]*)\)")
 
 _TEST_PATH = re.compile(
-    r"(^|/)(tests?|testing|unittests?)/|(^|/)(test_[^/]*|[^/]*_test|conftest|testing_utils|testing)\.py$"
+    r"(^|/)(tests?|testing|unittests?|(torch)?metrics)/"
+    r"|(^|/)(test_[^/]*|[^/]*_test|conftest|testing_utils|testing)\.py$"
 )
 _BENCH_PATH = re.compile(
     r"(^|/)(benchmarks?|profiling|perf)/|(^|/)(bench(mark)?s?_[^/]*|[^/]*_bench(mark)?|benchmarks?)\.py$"
@@ -55,14 +56,23 @@ _TRAIN_NAME = re.compile(
     r"(^|_)(train|training|fit|finetune|fine_tune|backward|validation_step)(_|$)|compute_loss|_loss$|^loss_"
 )
 _TRAIN_PATH = re.compile(
-    r"(^|/)(train(ing|er)?|trainers?|finetune|fine_tuning|losses|loss|augment(ations?|er)?)(/|\.py$|_[^/]*\.py$)"
+    r"(^|/)(train(ing|er)?|trainers?|finetune|fine_tuning|losses|loss|(auto)?augment(ations?|er)?)(/|\.py$|_[^/]*\.py$)"
     r"|(^|/)(trainer_[^/]*|train_[^/]*|[^/]*_trainer)\.py$"
+    r"|(^|/)([^/]*_)?(finetune|grpo|ppo|dpo|sft|rlhf)(/|\.py$|_[^/]*\.py$)"
+)
+
+#: Classes that do something to what a model is trained with, and pass it on as it is afterwards.
+_TRAINED_WITH = re.compile(
+    r"_?\w*(Augment(er|ation)?s?|AugMix|Dropout(\dd)?|DropPath|StochasticDepth)"
+    r"|Rand(om)?\w*(Crop|Flip|Rotat\w+|Affine|Perspective|Eras\w+|Gr[ae]yscale|Jitter|Resize\w*|Noise|Blur|Sharpness"
+    r"|Equalize|Invert|Posterize|Solarize|AutoContrast|Apply|Choice|Order|Transforms?|Zoom\w*|Shift\w*|Gamma|Contrast"
+    r"|Brightness|Hue|Saturation|Elastic\w*|Shear|Translate)"
 )
 
 _DEVICES = frozenset(("cuda", "cpu", "mps", "npu", "xpu", "hpu", "xla", "meta", "tpu", "musa", "mlu"))
 _CLOCKS = re.compile(r"perf_counter(_ns)?|monotonic(_ns)?|time|time_ns|process_time|elapsed_time|record|default_timer")
 _DEBUG_WORDS = re.compile(
-    r"(^|_)(debug(ging)?|verbose|isenabledfor|assert_enabled|enable_debug|log_stats|dump|trace_\w+)(_|$)"
+    r"(^|_)(debug(ging)?|verbose|isenabledfor|assert_enabled|enable_debug|log_stats|dump|trace_\w+|print(_\w+)?)(_|$)"
 )
 _EXPORT_WORDS = re.compile(
     r"is_tracing|is_scripting|is_in_onnx_export|is_exporting|is_jit_tracing|is_torch_fx_proxy|is_torchdynamo_exporting"
@@ -106,6 +116,7 @@ def definition_regions(definition: Definition, qualified: Callable[[ast.expr], s
     if definition.cls is not None:
         for decorator in definition.cls.decorator_list:
             found |= opened_by(decorator, qualified)
+        found |= class_region(definition.cls.name)
     return found
 
 
@@ -143,6 +154,11 @@ def name_region(name: str) -> Region:
     if _TRAIN_NAME.search(lowered):
         found |= Region.TRAINING
     return found
+
+
+def class_region(name: str) -> Region:
+    """The region that a class's name tells of: what is done to images and activations in training alone."""
+    return Region.TRAINING if _TRAINED_WITH.fullmatch(name) else Region.NONE
 
 
 def _trains(definition: Definition) -> Region:
@@ -379,6 +395,10 @@ def _compare_region(test: ast.Compare, taken: bool) -> Region:
         and right.value == "__main__"
     ):
         return Region.MAIN if taken else Region.NONE
+    if _counts_entries(left) and isinstance(right, ast.Constant) and right.value == 0:
+        empty = isinstance(test.ops[0], (ast.Eq, ast.LtE))  # nothing was found: seldom, and then there is little to do
+        asked = empty or isinstance(test.ops[0], (ast.NotEq, ast.Gt))
+        return Region.FALLBACK if asked and empty is taken else Region.NONE
     name = last_name(left)
     if name is None:
         return Region.NONE
@@ -402,6 +422,15 @@ def _compare_region(test: ast.Compare, taken: bool) -> Region:
         if eager and same == taken:
             return Region.FALLBACK
     return _device_region(left, test.ops[0], right, taken)
+
+
+def _counts_entries(node: ast.expr) -> bool:
+    """``x.shape[0]``, ``x.size(0)``, ``x.numel()``."""
+    if isinstance(node, ast.Subscript):
+        return isinstance(node.value, ast.Attribute) and node.value.attr == "shape"
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        return node.func.attr == "numel" or (node.func.attr == "size" and bool(node.args))
+    return False
 
 
 def _device_region(left: ast.expr, op: ast.cmpop, right: ast.expr, taken: bool) -> Region:
