@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
+import re
 
-from awp_lint.detector.semantics import conditions
+from awp_lint.detector.semantics import conditions, flaglists
 from awp_lint.detector.semantics.binding import Binding
 from awp_lint.detector.semantics.drafts import FunctionDraft
 from awp_lint.detector.semantics.facts import GUARD_LAST, GUARD_REFERENCE, GUARD_START, SELF, UNKNOWN, CallFact
@@ -15,6 +16,10 @@ _STARTERS = frozenset(
 )
 #: Builtins that ask something of a class or a function and never call it.
 _ASKERS = frozenset(("isinstance", "issubclass", "hasattr", "callable", "id", "repr", "print"))
+
+
+#: What holds what was saved of an object.
+_STATE = re.compile(r"(\w+_)?(state(_dict)?|checkpoint|ckpt|saved)")
 
 
 class Calling(Binding):
@@ -79,10 +84,23 @@ class Calling(Binding):
             found.append(
                 self.unpacked(keyword.value, f)
                 if keyword.arg is None
-                else f"{keyword.arg}={self.code(keyword.value, f)}"
+                else f"{keyword.arg}={self.code(keyword.value, f) or self.saved(keyword.arg, keyword.value)}"
             )
         codes = tuple(found)
         return self.interned.setdefault(codes, codes)  # type: ignore[return-value]
+
+    @staticmethod
+    def saved(name: str, arg: ast.expr) -> str:
+        """The code of ``state["name"]`` and ``state.get("name")``, passed by the same name."""
+        if type(arg) is ast.Subscript:
+            holder, key = arg.value, arg.slice
+        elif type(arg) is ast.Call and type(arg.func) is ast.Attribute and arg.func.attr == "get" and arg.args:
+            holder, key = arg.func.value, arg.args[0]
+        else:
+            return ""
+        if type(key) is not ast.Constant or key.value != name or type(holder) is not ast.Name:
+            return ""
+        return conditions.SAVED if _STATE.fullmatch(holder.id) else ""
 
     @staticmethod
     def unpacked(arg: ast.expr, f: FunctionDraft) -> str:
@@ -113,6 +131,9 @@ class Calling(Binding):
                 return code
             needed = next((s for s in conditions.held(arg.test, True) if "." in s[0] and f.keeps(s[0])), None)  # type: ignore[attr-defined]
             return "" if needed is None else conditions.given_by(needed)
+        if kind is ast.Subscript and f.node is not None and f.qualname.endswith(".__init__"):
+            parameter = flaglists.filled_from(arg, f.node)
+            return "" if parameter is None else conditions.given_by((parameter, "true"))
         return "" if kind is ast.Call else conditions.code_of(arg)
 
     def reference(self, arg: ast.expr, f: FunctionDraft, loops: tuple[str, ...], guard: int) -> None:

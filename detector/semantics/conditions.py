@@ -3,8 +3,8 @@
 A *state* of a parameter is what a branch needs of it: ``given`` (not None), ``none``, ``true`` or ``false``. What a
 call passes is told by a short code: ``None``, ``True``, ``False``, ``const`` (another constant or a display: never
 None), the empty string (unknown), ``=x`` (the caller's own parameter ``x`` as it came) or ``~x`` (the same, but where
-it is not None it may have been replaced), ``$self.config.x``, a switch of the caller's (see :mod:`.switches`), or,
-of a parameter's default, ``#0``, a number.
+it is not None it may have been replaced), ``$self.config.x``, a switch of the caller's (see :mod:`.switches`), or
+``#()``, nothing in a row, and, of a parameter's default, ``#0``, a number.
 
 States are told of switches, too; of both also comparisons with constants: ``=='c'``, ``>=0``. Where one of several
 switches has to be in its state, names and states stand beside each other (:data:`~.switches.EITHER`).
@@ -20,6 +20,8 @@ from awp_lint.detector.semantics.switches import ANOTHER, EITHER, VARIES, defaul
 
 State = tuple[str, str]  # (parameter, state)
 
+#: What was saved of an object of the kind that is made: ``size=state["size"]``.
+SAVED = "%"
 #: ``**kwargs`` of the caller's own, as they came.
 HANDED_ON = "**="
 _FAR = 5  # arguments that nobody counts out without their names
@@ -119,6 +121,8 @@ def code_of(node: ast.expr) -> str:
     if type(node) is ast.Attribute:
         name = switch(node)
         return "" if name is None else f"${name}"
+    if type(node) in (ast.Tuple, ast.List) and not node.elts:  # type: ignore[attr-defined]
+        return "#()"
     return "const" if isinstance(node, _DISPLAYS) else ""
 
 
@@ -146,7 +150,13 @@ def needed_for(state: str, code: str) -> State | None:
     if code[:1] != GIVEN or state not in ("given", "true"):
         return None
     name, _, wanted = code[1:].replace("\r", "=").partition("\t")
-    return name, wanted
+    return (name, wanted) if "." in name else None
+
+
+def filled_by(code: str) -> str | None:
+    """The caller's own parameter without which what a code tells of is never true: the item of a list of flags."""
+    name = code[1:].partition("\t")[0] if code[:1] == GIVEN else ""
+    return name if name and "." not in name else None
 
 
 def passed_for(passed: Sequence[str], name: str, position: int | None) -> str | None:

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from awp_lint.detector.semantics.conditions import passed_for
+from awp_lint.detector.semantics.conditions import SAVED, filled_by, passed_for
 from awp_lint.detector.semantics.edges import Edge
 from awp_lint.detector.semantics.facts import GUARD_REFERENCE
 from awp_lint.detector.semantics.gating import Unresolved, bound_of, unbound
 from awp_lint.detector.semantics.index import Index
-from awp_lint.detector.semantics.switches import VARIES
+from awp_lint.detector.semantics.switches import VARIES, switched_off
 
 _DEPTH = 4  # constructors that hand a parameter on
 
@@ -71,7 +71,7 @@ class Constructions:
         function = self._index.functions[gid]
         cls = self._index.class_of(gid)
         default = _text(dict(function.defaults).get(name, ""))
-        if cls is None or not default or not depth:
+        if cls is None or not depth:
             return None
         position = function.parameters.index(name) - bound_of(function)
         classes = {self._index.classes[c].qualname.rpartition(".")[2] for c in (cls, *self._index.below(cls))}
@@ -83,20 +83,30 @@ class Constructions:
                 return None
             call = self._index.functions[node].calls[edge.call]
             code = "" if unbound(call.callee, function) else passed_for(call.passed, name, position)
+            if code == SAVED:
+                continue  # of an object that one of the other calls made
+            filling = None if code is None else filled_by(code)
             if code is None:
+                if not default:
+                    return None
                 found.add(default)
+            elif filling is not None:
+                above = self._passed(node, filling, depth - 1)
+                if above is None or not all(switched_off("true", text) for text in above):
+                    return None
+                found.add("False")
             elif code[:1] == "=" and self._index.functions[node].qualname.endswith(".__init__"):
                 above = self._passed(node, code[1:], depth - 1)
                 if above is None:
                     return None
                 found |= above
-            elif code in ("None", "True", "False"):
-                found.add(code)
+            elif _text(code):
+                found.add(_text(code))
             else:
                 return None
         if found:
             return found
-        return None if self._is_module(cls) or default == "None" else {default}  # nobody constructs it here
+        return None if self._is_module(cls) or default in ("", "None") else {default}  # nobody constructs it here
 
     def _calls_of(self, gid: int) -> Iterator[tuple[int, Edge]]:
         if self._callers is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import sys
 
 from awp_lint.detector.semantics.conditions import State
@@ -16,8 +17,8 @@ class FunctionDraft:
     __slots__ = (
         "annotations", "awp", "binding", "body", "branches", "calls", "closed", "cls", "cut", "decorators",
         "defaults", "env", "filled", "flags", "guarded", "handed", "header", "index", "kind", "line", "loop_end",
-        "loops", "outer", "parameters", "properties", "qualname", "region", "replaced", "rest", "returns", "routes",
-        "scope", "solid", "stored", "unsure", "vague", "when", "writes",
+        "loops", "node", "outer", "parameters", "properties", "qualname", "region", "replaced", "rest", "returns",
+        "routes", "scope", "solid", "stored", "unsure", "vague", "when", "writes",
     )  # fmt: skip
 
     def __init__(self, index: int, qualname: str, outer: FunctionDraft | None, cls: int) -> None:
@@ -26,6 +27,7 @@ class FunctionDraft:
         self.outer = outer
         self.cls = cls
         self.kind = "function"
+        self.node: ast.AST | None = None
         self.binding = ""
         self.line = 1
         self.header = (1, 1)

@@ -194,6 +194,7 @@ class _Extractor(Calling):
 
     def body(self, function: FunctionDraft, node: FunctionNode) -> None:
         env = function.env
+        function.node = node
         for name in function.parameters:
             env[name] = ("p", function.index, name)
         if function.cls >= 0 and function.parameters and function.binding != "static":

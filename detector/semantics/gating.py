@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from awp_lint.detector.semantics.conditions import HANDED_ON, needed_for, passed_for, passed_on, ruled_out
+from awp_lint.detector.semantics.conditions import HANDED_ON, SAVED, needed_for, passed_for, passed_on, ruled_out
 from awp_lint.detector.semantics.edges import Edge
 from awp_lint.detector.semantics.facts import GUARD_REFERENCE, GUARD_SKIP, CallFact, FunctionFact, Ref
 
@@ -42,7 +42,7 @@ class Unresolved:
         """Note a call in a file."""
         if not call.passed:
             return
-        keywords = {code.partition("=")[0] for code in call.passed if code[:1] != "="}
+        keywords = {code.partition("=")[0] for code in call.passed if code[:1] != "=" and code[-2:] != f"={SAVED}"}
         positional = sum(1 for code in call.passed if "=" not in code or code[:1] == "=")
         common = name in _OF_MODULES  # what stands where is told by names only: the file's own calls are meant
         self._add(self._by_name, name, keywords, 0 if common else positional)

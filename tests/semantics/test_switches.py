@@ -50,6 +50,9 @@ def test_what_is_a_switch(code: str, name: str | None) -> None:
         ("given", "None", True),
         ("given", "3", False),
         ("none", "3", True),
+        ("true", "()", True),
+        ("none", "()", True),
+        ("given", "()", False),
         ("=='sparse'", "'full'", True),
         ("=='full'", "'full'", False),
         ("!='full'", "'full'", True),
@@ -496,7 +499,8 @@ CONSTRUCTED = """
 
     class Tracker{base}:
         def __init__(
-            self, model, every=-1, threshold: float = 0.0, *, flag=False, kept=None, block_size=0, near_bias=False
+            self, model, every=-1, threshold: float = 0.0, *, flag=False, kept=None, block_size=0, near_bias=False,
+            beam_size=1
         ):
             self.model = model
             self.every = every
@@ -504,6 +508,7 @@ CONSTRUCTED = """
             self.flag = flag
             self.kept = kept
             self.block_size = block_size
+            self.beam_size = beam_size
             self.near_bias = near_bias
             self.changed = flag
             self.worked = every
@@ -560,6 +565,18 @@ CONSTRUCTED = """
         ("self.kept is not None", "None", "Tracker.__call__(model, x) or Holder(model)", "", True),
         ("self.every > 0", "None", "Tracker.__call__(model, x) or Holder(model)", "(torch.nn.Module)", True),
         ("self.block_size > 0", "Tracker(model)", "Holder(model)", "", True),
+        ("self.beam_size > 1", "Tracker(model)", "Holder(model)", "", False),
+        ("self.beam_size > 1", "Tracker(model, beam_size=4)", "Holder(model)", "", True),
+        (
+            "self.beam_size > 1",
+            "Tracker(model); model(state, beam_size=state['beam_size'])",
+            "Holder(model)",
+            "",
+            False,
+        ),
+        ("self.beam_size > 1", "Tracker(model); model(beam_size=state.get('beam_size'))", "Holder(model)", "", False),
+        ("self.beam_size > 1", "Tracker(model); model(beam_size=state['beams'])", "Holder(model)", "", True),
+        ("self.beam_size > 1", "Tracker(model); model(beam_size=found['beam_size'])", "Holder(model)", "", True),
         ("self.changed", "Tracker(model)", "Holder(model)", "", True),  # set elsewhere, too
         ("self.worked > 0", "Tracker(model)", "Holder(model)", "", True),
     ],
@@ -669,3 +686,73 @@ def test_names_that_only_switches_make_true(test: str, before: str, runs: bool) 
     view = views["Tracker.predict"]
     part = next(node for node in view.nodes(ast.Expr) if "self.slow" in ast.unparse(node))
     assert (Region.FALLBACK not in view.regions(part)) is runs
+
+
+FILLED = """
+    import torch
+
+    class Attention(torch.nn.Module):
+        def __init__(self, dim, windowed=False):
+            super().__init__()
+            self.windowed = windowed
+
+        def forward(self, x: torch.Tensor):
+            if self.windowed:
+                x = x + x.max().item()
+            return x
+
+    class Block(torch.nn.Module):
+        def __init__(self, dim, windowed=False):
+            super().__init__()
+            self.attention = Attention(dim, windowed=windowed)
+
+        def forward(self, x: torch.Tensor):
+            return self.attention(x)
+
+    class Encoder(torch.nn.Module):
+        def __init__(self, dim, depth, blocks=(2, 5)):
+            super().__init__()
+            self.flags = {first} * depth
+            if isinstance(blocks, bool) and blocks:
+                self.flags = [True] * depth
+            else:
+                {fill}
+            self.layers = torch.nn.ModuleList()
+            for i in range(depth):
+                self.layers.append(Block(dim, windowed=self.flags[i]))
+
+        def forward(self, x: torch.Tensor):
+            for layer in self.layers:
+                x = layer(x)
+            return x
+
+    def serve(x: torch.Tensor):  # awp: hot
+        return {made}(x)
+"""
+
+FILL = "for i in blocks:\n                    self.flags[i] = True"
+
+
+@pytest.mark.parametrize(
+    ("first", "fill", "made", "runs"),
+    [
+        ("[False]", FILL, "Encoder(64, 12, blocks=())", False),
+        ("[False]", FILL, "Encoder(64, 12, blocks=[])", False),
+        ("[False]", FILL, "Encoder(64, 12, blocks=False)", False),
+        ("[False]", FILL, "Encoder(64, 12, ())", False),
+        ("[False]", FILL, "Encoder(64, 12)", True),  # has its default
+        ("[False]", FILL, "Encoder(64, 12, blocks=(1,))", True),
+        ("[False]", FILL, "Encoder(64, 12, blocks=x)", True),
+        ("[True]", FILL, "Encoder(64, 12, blocks=())", True),
+        ("[False]", "self.flags[0] = True", "Encoder(64, 12, blocks=())", True),
+        ("[False]", "self.flags.append(dim)", "Encoder(64, 12, blocks=())", True),
+        ("[False]", "for i in range(dim):\n                    self.flags[i] = True", "Encoder(64, 12, ())", True),
+        ("[False]", FILL, "Encoder(64, 12, blocks=()) or Encoder(64, 12, blocks=(3,))", True),
+    ],
+)
+def test_flags_of_layers_that_a_parameter_fills(first: str, fill: str, made: str, runs: bool) -> None:
+    code = textwrap.dedent(FILLED.format(first=first, fill=fill, made=made))
+    views = {view.qualname: view for view in view_of_source(code).functions()}
+    attention = views["Attention.forward"]
+    part = next(node for node in ast.walk(attention.node) if isinstance(node, ast.If)).body[0]
+    assert (Region.FALLBACK not in attention.regions(part)) is runs
