@@ -31,7 +31,7 @@ _KEEPS = re.compile(r"cache|memo|_table|registry", re.IGNORECASE)
 
 def lazily_made(node: ast.If) -> bool:
     """``if self.x is None: self.x = …`` and its like: the branch makes state that lasts."""
-    if _made_for_another(node) or _outgrown(node):
+    if _made_for_another(node) or _loaded_for_another(node) or _outgrown(node):
         return True
     names = _missing(node.test)
     if not names:
@@ -101,6 +101,28 @@ def _made_for_another(node: ast.If) -> bool:
                     continue
                 if any(ast.dump(target).replace("Load()", "Store()") == name for target in part.targets):
                     return True
+    return False
+
+
+_LOADS = re.compile(r"_?(re)?(load|build|setup|set_up|switch)_?\w*")
+
+
+def _loaded_for_another(node: ast.If) -> bool:
+    """``if language != meta["language"]: model, meta = load_model(language)``: loaded anew where something changes."""
+    test = node.test
+    if not (isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], ast.NotEq)):
+        return False
+    asked = {
+        part.value.id
+        for side in (test.left, test.comparators[0])
+        for part in descendants(side)
+        if isinstance(part, (ast.Attribute, ast.Subscript)) and isinstance(part.value, ast.Name)
+    }
+    for statement in node.body:
+        if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Call):
+            bound = {part.id for target in statement.targets for part in ast.walk(target) if isinstance(part, ast.Name)}
+            if asked & bound and _LOADS.fullmatch(last_name(statement.value) or ""):
+                return True
     return False
 
 

@@ -53,7 +53,6 @@ _ADVICE = {
     "Categorical": "pass `validate_args=False`, or sample with `torch.multinomial`",
     "Normal": "pass `validate_args=False`, or sample with `torch.randn_like`",
     "Bernoulli": "pass `validate_args=False`, or sample with `torch.bernoulli`",
-    "pack_padded_sequence": "pass the lengths as a host tensor and keep the padded form",
 }
 
 
@@ -67,8 +66,8 @@ class HiddenSyncCall(Rule):
     event = Event.WAIT
     mark = MarkKind.CALL
     words = (
-        b"equal", b"allclose", b"bincount", b"histc", b"one_hot", b"is_nonzero", b"linalg", b"nms", b"pack_padded",
-        b"pad_packed", b"lstsq", b"Categorical", b"Normal", b"Bernoulli", b"Gumbel", b"scheduler",
+        b"equal", b"allclose", b"bincount", b"histc", b"one_hot", b"is_nonzero", b"linalg", b"nms", b"lstsq",
+        b"Categorical", b"Normal", b"Bernoulli", b"Gumbel", b"scheduler",
     )  # fmt: skip
     nodes = (ast.Call, ast.For)
     repeated = True
@@ -77,8 +76,8 @@ class HiddenSyncCall(Rule):
     summary = "a library call waits for the device inside"
     what = """
         Calls that look like plain device work and wait inside: `torch.equal`, `allclose`, `bincount`, `histc` without
-        a range, `one_hot` without `num_classes`, checked linear algebra (`inv`, `solve`, `cholesky`), packing of
-        sequences, and in a loop over items `nms` and what has one form only (`svd`, `eigh`, `lstsq`); a table by torch
+        a range, `one_hot` without `num_classes`, checked linear algebra (`inv`, `solve`, `cholesky`),
+        and in a loop over items `nms` and what has one form only (`svd`, `eigh`, `lstsq`); a table by torch
         version, for device tensors in code that runs for every step, token or layer. And a denoising loop that calls
         `step` of a diffusers scheduler that was not told its first index, in a file that never calls
         `set_begin_index`: the scheduler searches its timesteps on the device.

@@ -107,3 +107,18 @@ def test_what_is_added_to_a_host_tensor_of_several_elements_is_on_the_host() -> 
         """
     assert _value(source, "shift", "a").device is Device.HOST
     assert _value(source, "shift", "b").on_device
+
+
+@pytest.mark.parametrize(
+    ("imported", "declared", "known"),
+    [
+        ("from pyannote.core import SlidingWindowFeature", "SlidingWindowFeature", False),
+        ("import pyannote.core", "pyannote.core.SlidingWindowFeature", False),
+        ("from typing import Any", "Any", True),
+        ("from docarray.typing import TorchTensor", "TorchTensor", True),
+        ("from pkg.types import Scores", "Scores", True),
+    ],
+)
+def test_a_parameter_declared_as_an_object_of_another_library(imported: str, declared: str, known: bool) -> None:
+    source = f"import torch\n{imported}\ndef binarize(scores: {declared}):\n    return scores\n"
+    assert _value(source, "binarize", "scores").is_tensor is known

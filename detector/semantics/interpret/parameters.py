@@ -117,7 +117,7 @@ def _value(m: Machine, function: str, argument: ast.arg, default: ast.expr | Non
             return given  # all calls pass tensors that lie on the host
     if declared != UNKNOWN and declared.kind is not Kind.NONE:
         return declared
-    usual = None if _holds_others(argument.annotation) else _by_name(m, argument)
+    usual = None if _holds_others(argument.annotation) or _of_library(m, argument.annotation) else _by_name(m, argument)
     settled = usual is not None and (m.symbolic or function.endswith(_FED_BY_MODELS))
     passed = None if settled else m.outside.parameter(function, name)
     if passed is not None and passed != UNKNOWN:
@@ -152,6 +152,23 @@ def _holds_others(annotation: ast.expr | None) -> bool:
         return _short(outer) in _CONTAINERS
     none = [m for m in members if isinstance(m, ast.Constant) and m.value is None]
     return len(none) < len(members) and all(_holds_others(member) for member in members if member not in none)
+
+
+#: Where the names of types come from that may be tensors, and parts of such names.
+_TYPES = frozenset(("torch", "typing", "typing_extensions", "jaxtyping", "torchtyping", "collections", "builtins"))
+_MAYBE_TENSOR = re.compile(r"Tensor|Array|Any|^[A-Z]\w{0,2}$")
+
+
+def _of_library(m: Machine, annotation: ast.expr | None) -> bool:
+    """Whether a parameter is declared as an object of another library's class, which is no tensor."""
+    if not isinstance(annotation, (ast.Name, ast.Attribute)):
+        return False
+    dotted = m.names.qualified(annotation)
+    root, dot, _ = (dotted or "").partition(".")
+    if dotted is None or not dot or root in _TYPES or root == m.names.module.partition(".")[0]:
+        return False
+    short = _short(annotation)
+    return short[:1].isupper() and not short.isupper() and _MAYBE_TENSOR.search(short) is None
 
 
 def _short(node: ast.expr | None) -> str:
