@@ -38,13 +38,22 @@ def optional_names(view: FunctionView) -> frozenset[str]:
 
 def default_none(view: FunctionView) -> frozenset[str]:
     """Parameters that are None where the caller gives nothing."""
+    return _by_default(view, None)
+
+
+def off_by_default(view: FunctionView) -> frozenset[str]:
+    """Parameters that are False where the caller gives nothing, and that the function does not bind anew."""
+    return frozenset(name for name in _by_default(view, False) if not view.assignments(name))
+
+
+def _by_default(view: FunctionView, value: object) -> frozenset[str]:
     if isinstance(view.node, ast.Module):
         return frozenset()
     arguments = view.node.args
     plain = [*arguments.posonlyargs, *arguments.args]
     pairs = [*zip(reversed(plain), reversed(arguments.defaults), strict=False)]
     pairs += [(a, d) for a, d in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if d is not None]
-    return frozenset(a.arg for a, d in pairs if isinstance(d, ast.Constant) and d.value is None)
+    return frozenset(a.arg for a, d in pairs if isinstance(d, ast.Constant) and d.value is value)
 
 
 def reaches_into(node: ast.expr, names: frozenset[str]) -> bool:

@@ -100,6 +100,42 @@ def called_export(node: ast.AST, view: FunctionView, file: FileView) -> bool:
     return False
 
 
+def called_another_form(node: ast.AST, view: FunctionView, file: FileView) -> bool:
+    """Whether a node stands below ``boxes.shape[-1] == 2``, by a name of that size too, while a docstring of the file
+    says of a parameter of that name that its last axis has another size: ``shape (bs, queries, 4)``."""
+    child: ast.AST = node
+    for parent in ancestors(view, node):
+        if isinstance(parent, ast.If) and child in parent.body and (asked := _last_axis(parent.test, view)) is not None:
+            name, size = asked
+            told = {int(found) for found in re.findall(_SHAPE.format(re.escape(name)), file.text)}
+            if told and size not in told:
+                return True
+        child = parent
+    return False
+
+
+#: ``boxes (torch.Tensor): Normalized boxes with shape (bs, num_queries, 4).``
+_SHAPE = r"(?m)^[ ]*{}\b[^\n]*\bshape[^\n(\[]*[(\[][^\n()\[\]]*,[ ]*(\d+)[)\]]"
+
+
+def _last_axis(test: ast.expr, view: FunctionView) -> tuple[str, int] | None:
+    """The name and the number of ``name.shape[-1] == number``."""
+    if not (isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], ast.Eq)):
+        return None
+    size, number = test.left, test.comparators[0]
+    if isinstance(size, ast.Name):
+        made = view.assignments(size.id)
+        if len(made) != 1 or not isinstance(made[0], ast.Assign):
+            return None
+        size = made[0].value
+    if not (isinstance(number, ast.Constant) and type(number.value) is int and isinstance(size, ast.Subscript)):
+        return None
+    holder = size.value
+    if not (isinstance(holder, ast.Attribute) and holder.attr == "shape" and isinstance(holder.value, ast.Name)):
+        return None
+    return (holder.value.id, number.value) if ast.unparse(size.slice) == "-1" else None
+
+
 def wait_weighed(node: ast.AST, view: FunctionView, file: FileView) -> bool:
     """Whether a comment on the branch that a node stands in, or right above its statement, says that a wait there was
     weighed and kept: «make the sync acceptable». One that names ``.item()`` speaks of such reads."""

@@ -17,6 +17,7 @@ from awp_lint.rules.common import (
     callee,
     frequency_reason,
     judge,
+    lines_of,
     lower,
     names_in,
     own_text,
@@ -126,7 +127,7 @@ class ManualAttention(Rule):
             confidence = judge(frequency, view.value(attention.scores))
         aside = view.regions(node) & Region.FALLBACK or _has_fused_twin(view, file)
         aside = aside or attention.weights_needed or _capped(attention) or _of_pixels(view, file)
-        if aside or _of_pooled_keys(view) or _of_channels(view) or _of_few(attention):
+        if aside or _of_pooled_keys(view) or _of_channels(view, file) or _of_few(attention):
             confidence = lower(confidence, Confidence.LOW)
         if _told(attention, view):
             return
@@ -155,9 +156,21 @@ class ManualAttention(Rule):
 _CHANNELS = re.compile(r"Channel|Cross?[-_]?Covar|CrossCovariance|XCA|MDTA")
 
 
-def _of_channels(view: FunctionView) -> bool:
+#: Axes that end in channels and all positions: ``"b (head c) h w -> b head c (h w)"``.
+_POSITIONS_LAST = re.compile(r"->[^\"'\n]*\bc \((\w )+\w\)[\"']")
+
+
+def _of_channels(view: FunctionView, file: FileView) -> bool:
     """Whether attention goes over channels: no fused kernel takes heads as wide as an input has positions."""
-    return view.class_name is not None and _CHANNELS.search(view.class_name.rpartition(".")[2]) is not None
+    if view.class_name is None:
+        return False
+    if _CHANNELS.search(view.class_name.rpartition(".")[2]):
+        return True
+    cls = whole_class(view, file) if "rearrange" in file.text else None
+    if cls is None or cls.end_lineno is None:
+        return False
+    own = "\n".join(lines_of(file.text)[cls.lineno - 1 : cls.end_lineno])
+    return _POSITIONS_LAST.search(own) is not None
 
 
 def _split(node: ast.Call, view: FunctionView, file: FileView) -> Iterator[Candidate]:

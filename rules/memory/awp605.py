@@ -15,6 +15,7 @@ from awp_lint.rules.common import (
     ancestors,
     callee,
     frequency_reason,
+    lines_of,
     lower,
     often,
     served_frequency,
@@ -23,6 +24,14 @@ from awp_lint.rules.common import (
 )
 
 _STEP = re.compile(r"_?train(ing)?_(step|batch|one_step)")
+#: Switches for those who are short of memory.
+_SHORT = re.compile(
+    r"(sav\w*|low|limit\w*|reduc\w*|optimi[sz]e)_?(v?ram|mem(ory)?)|mem(ory)?_?(efficient|saving)|offload",
+    re.IGNORECASE,
+)
+#: A comment, or what lets go of a value, above a flush.
+_ABOVE = re.compile(r"\s*(#|del\b|.*=[\s,None]*$)")
+_PEAK = re.compile(r"\bpeak memory|\bsave (\w+ )*(memory|vram)|\bout of memory|\bOOM\b|\bfragment", re.IGNORECASE)
 _FLUSHES = {
     "torch.cuda.empty_cache": "gives all cached memory back and waits for the device",
     "torch.mps.empty_cache": "gives all cached memory back and waits for the device",
@@ -58,7 +67,8 @@ class CacheFlush(Rule):
     fine = """
         - After a model has been unloaded or offloaded, in error handlers for out-of-memory, in set-up and tests; in
           training between epochs or behind an option.
-        - On purpose against fragmentation: then say so in a suppression, and flush every so many requests only.
+        - Behind a switch for those who are short of memory (`if low_vram:`), or below a comment that says what it is
+          for: peak memory, fragmentation, running out of it. Flush every so many requests only.
         """
     safety = """
         A recommendation only: people put it there against out-of-memory errors. Try `expandable_segments:True` in
@@ -105,7 +115,7 @@ class CacheFlush(Rule):
         frequency = served_frequency(view, node)
         if frequency is not None:
             confidence = sureness(view, node, frequency)
-            if not frequency.hot and Level.LOOP not in frequency.path:
+            if (not frequency.hot and Level.LOOP not in frequency.path) or _asked_for(node, view, file):
                 confidence = lower(confidence, Confidence.LOW)
         elif effect.startswith("gives") and _every_training_step(node, view):
             frequency, confidence = Frequency((Level.STEP,), Certainty.ASSUMED), Confidence.MEDIUM
@@ -119,6 +129,26 @@ class CacheFlush(Rule):
             frequency=frequency,
             why=frequency_reason(frequency),
         )
+
+
+def _asked_for(node: ast.Call, view: FunctionView, file: FileView) -> bool:
+    """Whether a switch for those who are short of memory has to be on: ``if save_mem:``; or a comment says what for."""
+    child: ast.AST = node
+    for parent in ancestors(view, node):
+        if (
+            isinstance(parent, ast.If | ast.IfExp)
+            and child is not parent.test
+            and _SHORT.search(ast.unparse(parent.test))
+        ):
+            return True
+        child = parent
+    statement = view.statement(node)
+    lines = lines_of(file.text)
+    first = statement.lineno - 1
+    while first > 0 and _ABOVE.match(lines[first - 1]):
+        first -= 1
+    said = "\n".join(lines[first : statement.lineno])
+    return any(_PEAK.search(comment) for comment in re.findall(r"#(.*)", said))
 
 
 def _every_training_step(node: ast.Call, view: FunctionView) -> bool:

@@ -8,8 +8,9 @@ from collections import Counter
 
 from awp_lint.detector.semantics.regions import is_template
 from awp_lint.detector.semantics.view import FileView
-from awp_lint.rules.common import beside_service
-from awp_lint.rules.told import called_debugging, called_export
+from awp_lint.rules.common import ancestors, beside_service
+from awp_lint.rules.doubts import off_by_default
+from awp_lint.rules.told import called_another_form, called_debugging, called_export
 from awp_lint.rules.worth.table import Case, doubt
 
 #: Code that rarely runs, or for people: the reads are what it is there for.
@@ -52,6 +53,34 @@ def said_to_be_debugging(case: Case) -> bool:
 
 
 @doubt()
+def of_another_form(case: Case) -> bool:
+    """For inputs whose last axis is of another size than the file says elsewhere."""
+    return called_another_form(case.node, case.view, case.file)
+
+
+#: A flag that asks for something beside the result.
+_MORE = re.compile(r"(return|output|with|keep|save|store|collect|get)_\w+")
+
+
+@doubt()
+def more_than_usual(case: Case) -> bool:
+    """Below a parameter that asks for more than the usual result, and is off unless somebody passes it."""
+    off = off_by_default(case.view)
+    child: ast.AST = case.node
+    for parent in ancestors(case.view, case.node):
+        if isinstance(parent, ast.If) and child in parent.body:
+            asked = parent.test.values if isinstance(parent.test, ast.BoolOp) else [parent.test]
+            every = isinstance(parent.test, ast.BoolOp) and isinstance(parent.test.op, ast.Or)
+            wanted = [
+                isinstance(part, ast.Name) and part.id in off and bool(_MORE.fullmatch(part.id)) for part in asked
+            ]
+            if all(wanted) if every else any(wanted):
+                return True
+        child = parent
+    return False
+
+
+@doubt()
 def rollout(case: Case) -> bool:
     """Samples of reinforcement learning, drawn with their probabilities: training."""
     return _ROLLOUT.search(case.view.qualname) is not None and "log_prob" in case.file.text
@@ -80,4 +109,14 @@ def _named_once(cls: str, file: FileView) -> bool:
     return len(own) == 1 and not own[0].decorator_list and not own[0].keywords
 
 
-DOUBTS = (template, unserved, aside, said_to_be_export, said_to_be_debugging, rollout, left_over)
+DOUBTS = (
+    template,
+    unserved,
+    aside,
+    said_to_be_export,
+    said_to_be_debugging,
+    of_another_form,
+    more_than_usual,
+    rollout,
+    left_over,
+)

@@ -204,3 +204,64 @@ def test_kernels_that_somebody_chose() -> None:
     """
     assert levels(code.format(group="_BACKENDS")) == {"medium"}
     assert levels(code.format(group="_FLASH_ATTENTION_BACKENDS")) <= {"low"}
+
+
+FORMS = '''
+    import torch
+
+    class DecoderLayer(torch.nn.Module):
+        def forward(self, boxes: torch.Tensor, shapes: list) -> torch.Tensor:
+            """Attend.
+
+            Args:
+                boxes (torch.Tensor): Boxes with shape ({said}).
+                shapes (list): Shapes of the maps, [(height, width), ...].
+            """
+            return boxes
+
+    class DeformableAttention(torch.nn.Module):
+        def forward(self, boxes: torch.Tensor, shapes: list) -> torch.Tensor:
+            size = boxes.shape[-1]
+            if size == 2:
+                boxes = boxes / torch.tensor(shapes, device=boxes.device)
+            elif size == 4:
+                boxes = boxes[..., :2] * boxes[..., 2:]
+            return boxes
+'''
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [("bs, num_queries, 4", set()), ("bs, num_queries, 2", {"medium"}), ("bs, num_queries, 1, 2 or 4", {"medium"})],
+)
+def test_boxes_of_another_size_than_the_file_says(said: str, shown: set[str]) -> None:
+    assert levels(FORMS.format(said=said), "AWP601") - {"low"} == shown
+
+
+FLUSHES = """
+    import torch
+
+    class Mapper(torch.nn.Module):
+        def forward(self, hidden_states: torch.Tensor) -> torch.Tensor:
+            for layer in self.layers:
+                # {comment}
+                kept = None
+                {flush}
+                hidden_states = layer(hidden_states)
+            return hidden_states
+"""
+
+
+@pytest.mark.parametrize(
+    ("comment", "flush", "shown"),
+    [
+        ("the next layer", "torch.cuda.empty_cache()", {"medium"}),
+        ("let go of it, to save peak memory for the next", "torch.cuda.empty_cache()", set()),
+        ("against out of memory errors", "torch.cuda.empty_cache()", set()),
+        ("the next layer", "if self.save_mem: torch.cuda.empty_cache()", set()),
+        ("the next layer", "if self.low_vram: torch.cuda.empty_cache()", set()),
+        ("the next layer", "if self.remembers: torch.cuda.empty_cache()", {"medium"}),
+    ],
+)
+def test_flushes_that_somebody_wants(comment: str, flush: str, shown: set[str]) -> None:
+    assert levels(FLUSHES.format(comment=comment, flush=flush), "AWP605") - {"low"} == shown

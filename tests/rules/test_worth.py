@@ -626,3 +626,72 @@ def test_a_norm_in_the_branch_of_versions_without_the_fused_one(called: str, exp
                 return x
     """
     assert {level for rule, level in found(code) if rule == "AWP302"} == expected
+
+
+MORE = """
+    import torch
+
+    class Attention(torch.nn.Module):
+        def forward(self, hidden_states: torch.Tensor, {parameter}={default}) -> torch.Tensor:
+            if {parameter}:
+                print(hidden_states.max().item())
+            return hidden_states
+"""
+
+
+@pytest.mark.parametrize(
+    ("parameter", "default", "hidden"),
+    [
+        ("return_scores", "False", True),
+        ("output_scores", "False", True),
+        ("return_scores", "True", False),
+        ("sorted_scores", "False", False),
+    ],
+)
+def test_more_than_the_usual_result(parameter: str, default: str, hidden: bool) -> None:
+    shown = {rule for rule, level in found(MORE.format(parameter=parameter, default=default)) if level != "low"}
+    assert ("AWP101" not in shown) is hidden
+
+
+def test_lengths_of_packed_sequences_are_on_the_host() -> None:
+    code = """
+        import torch
+
+        class TaggerLayer(torch.nn.Module):
+            def forward(self, hidden_states: torch.Tensor, lengths: list) -> torch.Tensor:
+                packed = torch.nn.utils.rnn.pack_padded_sequence(hidden_states, lengths)
+                out, _ = torch.nn.utils.rnn.pad_packed_sequence(self.rnn(packed)[0])
+                return out
+    """
+    assert "AWP110" not in {rule for rule, _ in found(code)}
+
+
+LOADED = """
+    from fastapi import FastAPI
+    from transformers import AutoModel
+
+    app = FastAPI()
+
+    def load_align(language):
+        return AutoModel.from_pretrained(language), {{"language": language}}
+
+    @app.post("/align")
+    def align(text: str, language: str):
+        model, meta = app.state.model, app.state.meta
+        if {test}:
+            {loads}
+        return model(text)
+"""
+
+
+@pytest.mark.parametrize(
+    ("test", "loads", "shown"),
+    [
+        ('language != meta["language"]', "model, meta = load_align(language)", False),
+        ('meta["language"] != language', "model, meta = load_align(language)", False),
+        ("text", "model, meta = load_align(language)", True),
+        ('language != meta["language"]', "model, other = load_align(language)", True),
+    ],
+)
+def test_a_model_that_is_loaded_for_another_language(test: str, loads: str, shown: bool) -> None:
+    assert ("AWP802" in {rule for rule, _ in found(LOADED.format(test=test, loads=loads))}) is shown

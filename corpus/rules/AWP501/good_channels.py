@@ -1,6 +1,7 @@
 """Attention of channels: the scores are small, and the heads as wide as the image has positions."""
 
 import torch
+from einops import rearrange
 from torch import nn
 
 
@@ -21,12 +22,36 @@ class ChannelAttention(nn.Module):
         return self.proj(x.transpose(1, 2).reshape(b, n, c))
 
 
+class TransposedAttention(nn.Module):
+    def __init__(self, dim: int, heads: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.temperature = nn.Parameter(torch.ones(heads, 1, 1))
+        self.qkv = nn.Conv2d(dim, dim * 3, 1)
+        self.proj = nn.Conv2d(dim, dim, 1)
+
+    def attend(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+        attn = (q @ k.transpose(-2, -1)) * self.temperature
+        attn = attn.softmax(dim=-1)  # expect[low]: AWP501
+        return attn @ v
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        b, c, h, w = x.shape
+        to_heads = "b (head c) h w -> b head c (h w)"
+        q, k, v = (rearrange(part, to_heads, head=self.heads) for part in self.qkv(x).chunk(3, dim=1))
+        q, k = nn.functional.normalize(q, dim=-1), nn.functional.normalize(k, dim=-1)
+        return self.proj(self.attend(q, k, v).reshape(b, c, h, w))
+
+
 class Stage(nn.Module):
     def __init__(self, dim: int, depth: int) -> None:
         super().__init__()
         self.layers = nn.ModuleList([ChannelAttention(dim, 8) for _ in range(depth)])
+        self.blocks = nn.ModuleList([TransposedAttention(dim, 8) for _ in range(depth)])
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         for layer in self.layers:
             x = layer(x)
+        for block in self.blocks:
+            x = block(x)
         return x
