@@ -54,7 +54,8 @@ from awp_lint.detector.profiling.verdicts import REPLAY
 Pairs = dict[str, np.ndarray]  # by statement: ms of a unit with and without it, shape (pairs, 2)
 STEPS = Path(__file__).resolve().parent / "steps.py"
 PROGRAMS = (
-    "decode", "batch", "balanced", "device", "recorded", "small", "deep", "wide", "prefill", "compiled", "large", "free",
+    "decode", "batch", "balanced", "device", "recorded", "small", "deep", "wide", "prefill", "compiled", "large",
+    "free", "overlap", "selected",
 )  # fmt: skip
 
 

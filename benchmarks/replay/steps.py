@@ -184,6 +184,20 @@ class Free(Decode):
     without = frozenset(("middle", "picked", "upload", "fetch", "read"))
 
 
+class Overlap(Decode):
+    """Host and device could work side by side, were it not for one read in the middle."""
+
+    width, rows, layers = 8192, 512, 16
+    work, heads, copied = 30_000, 48, 192
+    without = frozenset(("picked", "upload", "fetch", "read"))
+
+
+class Selected(Overlap):
+    """The same with a selection that waits."""
+
+    without = frozenset(("middle", "upload", "fetch", "read"))
+
+
 class Compiled(Decode):
     """The layers compiled."""
 
@@ -208,6 +222,7 @@ def layer(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
 PROGRAMS = {
     "decode": Decode, "batch": Batch, "balanced": Balanced, "device": Device, "recorded": Recorded, "small": Small,
     "deep": Deep, "wide": Wide, "prefill": Prefill, "compiled": Compiled, "large": Large, "free": Free,
+    "overlap": Overlap, "selected": Selected,
 }  # fmt: skip
 PLANTED = ("middle", "host", "rows", "picked", "upload", "fetch", "read")
 
