@@ -41,6 +41,10 @@ def profile_object(
         "requests": None,
         "allocator": None,
         "mbu_weights": None,
+        "arithmetic": None,
+        "flops": None,
+        "mfu": None,
+        "mfu_prefill": None,
         "telemetry": dict(telemetry) if telemetry is not None else None,
         "overhead": {"marks_pct": None, "trace_pct": None, "tool_s": None},
         "windows": [

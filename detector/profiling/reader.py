@@ -276,6 +276,8 @@ def _window(raw: dict[str, Any], paced: list[int], requests: list[int], place: P
         trace=str(path) if path is not None and path.exists() else None,
         threads={int(native): int(ident) for native, ident in raw.get("threads", {}).items()},
         step=raw.get("step"),
+        fp32=raw.get("fp32"),
+        prefill=bool(raw.get("prefill")),
         memory=(raw["memory"][0], raw["memory"][1]) if all(raw.get("memory") or [None]) else None,
         complete=bool(raw.get("complete")) and bool(raw.get("end_ns")),
         note=note,

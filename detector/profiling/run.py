@@ -217,6 +217,7 @@ def _analyse(
     busiest = max(processes, key=lambda entry: int(entry[1].table.seen.sum()), default=None)
     profile["counts"] = counts.counts(busiest[0], kind, load) if busiest is not None else None
     profile["picture"] = _picture(processes, kind, load, findings)
+    profile |= _arithmetic(processes, kind, load, telemetry, profile)
     profile["joint_saving"] = verdicts.joint_saving(findings, judged, measured)
     profile["census"] = census.profile_object(session.processes, findings)
     extra = extras.extra_findings(processes, findings, kind, profile["picture"])
@@ -240,6 +241,29 @@ def _picture(
         return None
     process, _ = max(processes, key=lambda entry: diagnosis.work(entry[1]))
     return build.picture(process, kind, load, findings)
+
+
+def _arithmetic(
+    processes: Sequence[tuple[ProcessSession, Costs]],
+    kind: str,
+    load: Callable[[str], Trace],
+    telemetry: Mapping[str, Any] | None,
+    profile: Mapping[str, Any],
+) -> dict[str, Any]:
+    """FLOPs and MFU of the process that the profile object speaks of."""
+    from awp_lint.detector.profiling import diagnosis
+    from awp_lint.detector.profiling.arithmetic import unit
+
+    if not processes:
+        return {}
+    process, _ = max(processes, key=lambda entry: diagnosis.work(entry[1]))
+    found = unit.profile_object(process, kind, load, telemetry, profile)
+    return {
+        "arithmetic": found,
+        "flops": found["unit"] and found["unit"]["flops"],
+        "mfu": found["mfu"]["unit"],
+        "mfu_prefill": found["mfu"]["prefill"],
+    }
 
 
 def analyse_trace(path: str, findings: Sequence[Finding]) -> ProfileOutcome:

@@ -22,6 +22,7 @@ class WindowKind(enum.Enum):
     BASELINE = "baseline"  # nothing but the unit's ticks
     MARKS = "marks"  # marks, no profiler: host_ms and blocked_ms are read here
     TRACE = "trace"  # marks and torch.profiler: calls, launches, bytes and gpu_ms are read here
+    SHAPES = "shapes"  # torch.profiler with the shapes of inputs: only arithmetic is read here, no time
     CENSUS = "census"  # sync-debug hook: waits at lines that no rule flagged
 
 
@@ -51,6 +52,8 @@ class Window:
     requests: tuple[int, ...] = ()  # starts of requests, where steps pace the run
     threads: Mapping[int, int] = field(default_factory=dict)  # native ids → identities (pthread)
     memory: tuple[Mapping[str, int], Mapping[str, int]] | None = None  # the allocator's account at begin and end
+    fp32: Mapping[str, bool | None] | None = None  # SHAPES: whether "matmul" and "conv" may run in TF32
+    prefill: bool = False  # SHAPES: begun by a request, in the thread that steps
     step: int | None = None  # number of the first step, where all ranks have their windows in the same steps
 
 

@@ -128,6 +128,8 @@ def rounds(windows: Iterable[Window]) -> list[Round]:
     found: list[Round] = []
     current: list[Window] = []
     for window in windows:
+        if window.kind is WindowKind.SHAPES:
+            continue
         if window.kind is not WindowKind.BASELINE:
             current.append(window)
         elif any(w.kind is not WindowKind.BASELINE for w in current):
@@ -179,12 +181,14 @@ def unit_time(process: ProcessSession, kind: str) -> UnitTime:
 @dataclass(frozen=True, slots=True)
 class Request:
     """One request of an unprofiled window, in ms: until its first token (queue, tokenise, copy and prefill), from then
-    to its last one, a token after the first in the median; and how many tokens."""
+    to its last one, a token after the first in the median; how many tokens, and whether the first step holds the
+    prefill."""
 
     first: float
     decode: float
     token: float
     tokens: int
+    inside: bool
 
 
 def requests(windows: Iterable[Window]) -> list[Request]:
@@ -206,7 +210,7 @@ def requests(windows: Iterable[Window]) -> list[Request]:
             inside = own[1] - own[0] > 1.5 * token
             there = float(own[1] if inside else own[0])
             decode = float(own[-1]) + token - there  # the last step lasts as long as the others
-            found.append(Request((there - begun) / 1e6, decode / 1e6, token / 1e6, int(own.size)))
+            found.append(Request((there - begun) / 1e6, decode / 1e6, token / 1e6, int(own.size), bool(inside)))
     return found
 
 

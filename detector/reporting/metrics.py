@@ -33,6 +33,7 @@ class Metric:
 
 _MARKS = "timed in windows with marks on the flagged statements and no profiler"
 _TRACE = "counted in trace slices, whole units only"
+_SHAPES = "counted by the shapes of operators in one slice apart, which no time is read from"
 _NVML = "read from the device ten times a second, mean over the windows without profiler"
 _GPM = "hardware counters (GPM, Hopper and later), ten times a second"
 _NCU = "imported from Nsight Compute with --ncu"
@@ -175,8 +176,23 @@ _TABLE: tuple[Metric, ...] = (
     Metric("ridge", "Ridge point", "FLOP/byte",
            "Peak of the arithmetic ÷ peak of the bandwidth: what a byte must be used for to be compute-bound.",
            "tabulated peaks of the device"),
-    Metric("mfu", "MFU", "share", "Achieved model FLOP/s ÷ peak of the dtype in use. For prefill.",
-           "needs the model's FLOPs a unit"),
+    Metric("flops", "Arithmetic", "FLOP a unit",
+           "Operations of matrix products, attention, convolutions and recurrent layers, an addition and a "
+           "multiplication each counted; of causal attention only the pairs that see each other. Pointwise work, norms "
+           "and softmax are left out. «At least» where an operator's shapes do not tell, or kernels that compute are "
+           "launched by none.", _SHAPES),
+    Metric("mfu", "MFU", "share",
+           "Time that the unit's arithmetic takes at the device's peak, each dtype at its own ÷ the unit's unprofiled "
+           "time. Meaningful for prefill and large batches; a decode is held against the bandwidth (MBU).",
+           f"{_SHAPES}; peaks of the data sheet, without sparsity",
+           otherwise="idle time first (gap ratio); then the products' sizes and dtypes"),
+    Metric("mfu_busy", "MFU while busy", "share",
+           "The same ÷ the time in which the device works, a unit: what the kernels make of the device, however long "
+           "it idles between them.", f"{_SHAPES}, busy time from the same slice"),
+    Metric("mfu_prefill", "MFU of prefill", "share",
+           "The same for what a request computes until its first token ÷ the time to first token. Only where one "
+           "thread begins requests and their steps.", f"{_SHAPES}; time to first token from windows without profiler",
+           otherwise="attention that fuses, larger chunks, a lower precision"),
     Metric("mbu", "MBU", "share",
            "(bytes of weights + bytes of KV cache) ÷ time per output token ÷ peak bandwidth. For decode.",
            "needs the model's size"),

@@ -34,6 +34,7 @@ def _time(profile: Mapping[str, Any]) -> Iterator[Line]:
     yield line(("In short", "bold"))
     if busy is None or gap is None:
         yield line(f"  a {unit} takes {words.ms(unit_ms)}; without an accelerator only host time can be priced")
+        yield from _arithmetic(profile)
         return
     limit = METRICS["gap_ratio"].limit or 0.0
     state = "green" if gap < limit else "bold red"
@@ -82,11 +83,31 @@ def _device(profile: Mapping[str, Any]) -> Iterator[Line]:
             f"{words.number(launches['kernel_us']['p50'])} µs in the median, "
             f"{words.percent(launches['tiny_share'])} of 5 µs and less{wait}"
         )
+    if profile["gpu_busy_ms"] is not None:
+        yield from _arithmetic(profile)
     for row in kernels[:3]:
         yield line(
             f"    {words.ms(row['ms']):>9} {words.percent(row['share']):>5}  ",
             f"{row.get('label', row['name'])[:56]:<56} ", (f"{row['bound']}", "dim"),
         )  # fmt: skip
+
+
+def _arithmetic(profile: Mapping[str, Any]) -> Iterator[Line]:
+    """Operations of a unit and of a prefill, and the share of the device's peak that they take."""
+    found = profile.get("arithmetic") or {}
+    for name, what in (("unit", found.get("of")), ("prefill", "prefill")):
+        part = found.get(name)
+        if not part:
+            continue
+        kinds = ", ".join(f"{kind} {words.percent(share)}" for kind, share in words.shares(part["kinds"])[:3])
+        text = f"  {words.flops(part['flops'], part['at_least'])} a {what} ({kinds})"
+        share, busy = found["mfu"][name], found["mfu"][f"{name}_busy"]
+        if share is None:
+            yield line(text + (f"; MFU not measured: {found['mfu_missing']}" if found["mfu_missing"] else ""))
+            continue
+        least = "at least " if part["at_least"] else ""
+        inside = f", {words.percent(busy)} while the device works" if busy is not None else ""
+        yield line(text, ", MFU ", (f"{least}{words.percent(share)}", "bold"), " of the peak", inside)
 
 
 def _top(findings: Sequence[Finding], profile: Mapping[str, Any]) -> Iterator[Line]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 VERDICTS = {
@@ -93,6 +94,21 @@ def size(count: float | None) -> str:
             return f"{number(count)}\u202f{unit}"
         count /= 1024
     return f"{number(count)}\u202fGiB"
+
+
+def flops(count: float, at_least: bool = False) -> str:
+    """Operations in decimal units: "1.25 GFLOP", "≥ 1.25 GFLOP"."""
+    units = ["FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP"]
+    while abs(count) >= 1000 and len(units) > 1:
+        count /= 1000
+        units.pop(0)
+    return f"{'≥ ' if at_least else ''}{number(count)}\u202f{units[0]}"
+
+
+def shares(parts: Mapping[str, float]) -> list[tuple[str, float]]:
+    """Each part ÷ their sum, the largest first."""
+    whole = sum(parts.values()) or 1.0
+    return [(name, value / whole) for name, value in sorted(parts.items(), key=lambda item: -item[1])]
 
 
 def plural(count: int, word: str) -> str:

@@ -85,6 +85,9 @@ def test_verdicts_of_a_cpu_program(tmp_path: Path, capfd: pytest.CaptureFixture[
     assert outcome.exit_code == 3
     assert capfd.readouterr().out == "done\n"
     assert outcome.profile["unit"] == "step" and outcome.profile["gap_ratio"] is None
+    arithmetic = outcome.profile["arithmetic"]  # a layer of 32 × 32 a step
+    assert outcome.profile["flops"] == 2048 or arithmetic["missing"] is not None
+    assert outcome.profile["mfu"] is None and (arithmetic["missing"] or "no accelerator" in arithmetic["mfu_missing"])
     assert outcome.evidence["never"].verdict is Verdict.NOT_REACHED
     wait = outcome.evidence["wait"]
     assert wait.verdict is Verdict.UNATTRIBUTABLE and wait.scope == "host" and wait.gpu_ms is None

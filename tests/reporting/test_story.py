@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from test_reports import EVIDENCE, PROFILE, finding
 
@@ -43,6 +45,32 @@ def test_the_story_of_a_cpu_run() -> None:
     profile["root_cause"] = None
     shown = plain(story(Report((), profile=profile)))
     assert shown.splitlines()[1:] == ["  a step takes 25 ms; without an accelerator only host time can be priced"]
+
+
+def arithmetic(**changes: Any) -> dict[str, Any]:
+    part = {"flops": 2.5e9, "kinds": {"matrix product": 2.0e9, "attention": 0.5e9}, "dtypes": {"bf16": 2.5e9},
+            "device_ms": 1.0, "at_least": False}  # fmt: skip
+    shares = {"unit": 0.0512, "unit_busy": 0.38, "prefill": None, "prefill_busy": None}
+    return {"missing": None, "of": "token", "unit": part, "prefill": None, "units": 3, "not_counted": [],
+            "mfu": shares, "mfu_missing": None, "peak": None, **changes}  # fmt: skip
+
+
+def test_arithmetic_and_its_share_of_the_peak() -> None:
+    found = arithmetic()
+    shown = plain(story(Report((), profile={**FULL, "arithmetic": found})))
+    assert (
+        "  2.50 GFLOP a token (matrix product 80 %, attention 20 %), MFU 5.1 % of the peak, "
+        "38 % while the device works\n" in shown
+    )
+    found["prefill"] = {**found["unit"], "flops": 4.2e13, "at_least": True}
+    found["mfu"] |= {"prefill": 0.42}
+    shown = plain(story(Report((), profile={**FULL, "arithmetic": found})))
+    assert "  ≥ 42 TFLOP a prefill (matrix product 80 %, attention 20 %), MFU at least 42 % of the peak\n" in shown
+    host = arithmetic(mfu=dict.fromkeys(found["mfu"]), mfu_missing="no accelerator in this run")
+    shown = plain(story(Report((), profile={**FULL, "gpu_busy_ms": None, "arithmetic": host})))
+    assert "2.50 GFLOP a token (matrix product 80 %, attention 20 %); MFU not measured: no accelerator" in shown
+    nothing = arithmetic(unit=None, missing="why")
+    assert "FLOP" not in plain(story(Report((), profile={**FULL, "arithmetic": nothing})))
 
 
 @pytest.mark.parametrize(

@@ -59,6 +59,7 @@ class Schedule:
         self._waited = 0.0  # s for what has nothing to do with windows
         self._ranks = of_this_process(record.session, self.pace, self.wait)
         self._number = self._at = 0  # the round, and the window in it
+        self._shaped = False  # whether there is a slice with shapes
         self._started = False
         self._whole: dict[str, Any] | None = None
         self.phase = "waiting"
@@ -213,8 +214,11 @@ class Schedule:
 
         # The baseline that closes a round opens the next: the nearer two are, the less has the host drifted between.
         if not number:
-            return [plain, marks, trace, trace, self._rest, plain, self._weights, self._census, self._dependencies]
-        return [plain, marks, trace, self.slices.aimed, self._rest]
+            return [
+                plain, marks, trace, trace, self._rest, plain, self._shapes, self._weights, self._census,
+                self._dependencies,
+            ]  # fmt: skip
+        return [plain, marks, trace, self.slices.aimed, self._shapes, self._rest]
 
     def _together(self, limit: float) -> bool:
         """All rounds, each window in the same steps on all ranks; False where this rank is to go by itself."""
@@ -236,6 +240,7 @@ class Schedule:
                 else:
                     self._stretch(stretch)
             if not self._number:
+                self._shapes()
                 self._weights()
                 self._census()
                 self._dependencies()
@@ -357,6 +362,13 @@ class Schedule:
         else:
             self.record.facts["memory"] = {"missing": missing()}
         return found
+
+    def _shapes(self) -> None:
+        """Once, what the arithmetic of a unit can be counted by."""
+        if not self._shaped:
+            self._shaped = self.slices.shapes()
+            if self._shaped:
+                self._rest()
 
     def _weights(self) -> None:
         """How large the model is, once."""

@@ -14,12 +14,14 @@ from awp_lint.detector.profiling.agent.life import here
 from awp_lint.detector.profiling.agent.pace import Pace
 from awp_lint.detector.profiling.agent.process import threads
 from awp_lint.detector.profiling.agent.state import State
-from awp_lint.detector.profiling.agent.tracer import Tracer, Unavailable, torch_module
+from awp_lint.detector.profiling.agent.tracer import Tracer, Unavailable, reduced_fp32, torch_module
 
 _EVENTS = 20_000  # a slice's bound: stop and export hold the GIL, some 0.2 s for as many
 _BYTES_PER_EVENT = 350  # of exported JSON
+_SHAPED = 16  # units of the slice with shapes, at most
 _AIMED = 4  # slices in a round that wait for marks which run now and then ...
 _AIMING = 10.0  # s, ... and how long they may take together
+_SHAPING = 5.0  # s, after which a slice with shapes ends with what it has
 _PATIENCE = 2.0  # s without a safe point until torch's modules are asked for one too
 
 
@@ -119,6 +121,71 @@ class Slices:
                 self._bytes_per_unit = self._keep_slice(window) / count
                 self.aim.sliced(ring.since(start), count)
 
+    def shapes(self) -> bool:
+        """A slice in which each operation's inputs are described, to count arithmetic by; whether there is one now.
+
+        It begins with a request where the thread that steps begins them, so that a prefill is in it. No time is read
+        from it.
+        """
+        torch = torch_module()
+        if torch is None or not self.pace.ticking():
+            return False
+        count = max(min(self.fitting(), 2), min(_SHAPED, self.fitting() // 2))
+        requests, steps = self._unit_codes()
+        found: list[Any] = []
+        with self._slice_around():
+            look = Errand(lambda: found.append(here()), due=lambda: False, codes=steps or requests, at_tick=True)
+            if not self._at_tick(look):
+                return False
+            overdue = perf_counter() + (_PATIENCE if steps and requests else 0.0)
+
+            def begin() -> None:
+                found.append(self.pace.units())
+                self._start_slice(shapes=True)
+
+            start = Errand(begin, found[0], due=lambda: perf_counter() > overdue, codes=requests, at_tick=True)
+            if not self._at_tick(start):
+                return False
+            window = self._open_slice("shapes", fp32=reduced_fp32(torch), prefill=bool(steps and start.met))
+            late = perf_counter() + _SHAPING
+
+            def due() -> bool:
+                return self.pace.units() - found[1] > count or perf_counter() > late
+
+            stop = Errand(self.tracer.stop, self.tracer.thread, after=True, due=due)
+            try:
+                whole = self.end(stop) and self.pace.units() - found[1] > 1
+                self._end_with_slice(window)
+                self.host.close(window, whole, "" if whole else "no whole unit fitted the slice")
+            except Stop:
+                self.end(stop, 2.0)
+                self._end_with_slice(window)
+                self.host.close(window, False, self.host.why())
+                raise
+            finally:
+                self.backend.off()
+                self._keep_slice(window)
+            return whole
+        return False
+
+    def _unit_codes(self) -> tuple[frozenset[int], frozenset[int]]:
+        """Records of the requests and of the steps that have begun so far."""
+        kinds = self.pace.kinds()
+        codes: dict[bool, set[int]] = {True: set(), False: set()}
+        for mark in self.state.ticked():
+            codes[kinds.get(mark) == "request"].add(mark << 1 | 1)
+        return frozenset(codes[True]), frozenset(codes[False])
+
+    def _at_tick(self, errand: Errand) -> bool:
+        """Have it done where a unit begins; False where none came in time."""
+        self.state.errand = errand
+        if self._patiently(errand, 2 * _PATIENCE):
+            return True
+        if not errand.cancel():
+            return errand.wait(5.0)
+        self.state.errand = None
+        return False
+
     def fitting(self) -> int:
         """Units that a slice may hold, by what the last one held; two before there is one."""
         if not self._bytes_per_unit:
@@ -212,10 +279,10 @@ class Slices:
                 self.backend.off()
             self.record.save()
 
-    def _open_slice(self, **more: int) -> dict[str, Any]:
+    def _open_slice(self, kind: str = "trace", **more: Any) -> dict[str, Any]:
         name = "trace-%d.json" % self.count
         self.count += 1
-        window = self.host.open("trace", trace=name, threads={}, **more)
+        window = self.host.open(kind, trace=name, threads={}, **more)
         window["start_ns"] = min(window["start_ns"], self.tracer.began_ns)
         return window
 
@@ -226,10 +293,10 @@ class Slices:
         window["threads"] = threads(self.state.marks_ring().idents)
         return size
 
-    def _start_slice(self) -> None:
+    def _start_slice(self, shapes: bool = False) -> None:
         """Runs in a thread of the program."""
         self.tracer.yield_to(self._make_way)
-        self.tracer.start()
+        self.tracer.start(shapes)
 
     def _in_program(self, errand: Errand) -> bool:
         """Have a thread of the program do something at a safe point; False when none came to one."""

@@ -148,7 +148,7 @@ class State:
         if self.parked:
             self.resume()
         if self.errand is not None:
-            self.safe_point(ticking=True)
+            self.safe_point(codes=tuple(mark << 1 | 1 for mark in marks), ticking=True)
             now = time_ns()
         if self.thin is not None and self.recording:
             now = self.thin.unit(marks, now)

@@ -40,6 +40,20 @@ def uses_cuda(torch: Any) -> bool:
         return False
 
 
+def reduced_fp32(torch: Any) -> dict[str, Any]:
+    """Whether float32 arithmetic on CUDA may run as TF32, by kind of operation; None where torch does not tell."""
+    found: dict[str, Any] = {}
+    for kind, legacy in (("matmul", "_get_float32_matmul_precision"), ("conv", "_get_cudnn_allow_tf32")):
+        found[kind] = None
+        try:  # asking sets nothing, and warns of nothing
+            new = getattr(torch._C, "_get_fp32_precision_getter", None)
+            told = new("cuda", kind) if new is not None else getattr(torch._C, legacy)()
+            found[kind] = told in (True, "tf32", "high", "medium")
+        except Exception:
+            continue
+    return found
+
+
 def _cuda_version(torch: Any) -> tuple[int, ...]:
     """The CUDA that torch was built for; () for another or none."""
     text = str(getattr(torch.version, "cuda", None) or "")
@@ -100,8 +114,8 @@ class Tracer:
         self._hooked: list[Any] = []
         self._helpers: set[str] = set()  # threads that take CUPTI down, by their task numbers
 
-    def start(self) -> None:
-        """Begin a slice. Raises :class:`Unavailable`."""
+    def start(self, shapes: bool = False) -> None:
+        """Begin a slice; with ``shapes`` each operation's inputs are described too. Raises :class:`Unavailable`."""
         torch = torch_module()
         if torch is None:
             raise Unavailable("torch is not imported")
@@ -125,7 +139,7 @@ class Tracer:
         activities = {ProfilerActivity.CPU}
         if uses_cuda(torch):
             activities.add(ProfilerActivity.CUDA)
-        config = ProfilerConfig(ProfilerState.KINETO, False, False, False, False, False, experimental)
+        config = ProfilerConfig(ProfilerState.KINETO, shapes, False, False, False, False, experimental)
         began = perf_counter_ns()
         with _Quiet(self.record.path("stderr.tmp"), active=not self.warm):
             prepare(config, activities)

@@ -96,6 +96,7 @@ def _tiles(profile: Data, shown: Sequence[Data]) -> list[dict[str, str]]:
             tiles.append(_tile("Joint saving", f"{joint['pct']:.0f}", "%", what, metric="joint_saving"))
         else:
             tiles.append(_tile("Joint saving", "–", "", "nothing could be replayed", metric="joint_saving"))
+    tiles += _arithmetic(profile)
     for name, title in (("ttft_ms", "Time to first token"), ("tpot_ms", "Time per token")):
         if profile[name] is not None:
             tiles.append(_tile(title, words.number(profile[name]), "ms", "median", metric=name))
@@ -104,6 +105,25 @@ def _tiles(profile: Data, shown: Sequence[Data]) -> list[dict[str, str]]:
         fixable = sum(bool(f["fix"] and f["fix"]["diff"]) for f in shown)
         tiles.append(_tile("Findings", str(len(shown)), "", f"{confirmed} confirmed, {fixable} with a diff"))
         tiles.append(_tile("On the device", "not measured", "", "no accelerator in this run"))
+    return tiles
+
+
+def _arithmetic(profile: Data) -> list[dict[str, str]]:
+    """Operations a unit, and what share of the device's peak they are; none where none were counted."""
+    found = profile.get("arithmetic") or {}
+    if not found.get("unit"):
+        return []
+    kinds = ", ".join(f"{kind} {words.percent(share)}" for kind, share in words.shares(found["unit"]["kinds"]))
+    amount, _, unit = words.flops(found["unit"]["flops"], found["unit"]["at_least"]).partition("\u202f")
+    tiles = [_tile(f"Arithmetic of a {found['of']}", amount, unit, kinds, metric="flops")]
+    for name, title in (("unit", "MFU"), ("prefill", "MFU of prefill")):
+        share, busy = found["mfu"][name], found["mfu"][f"{name}_busy"]
+        if share is None:
+            continue
+        amount, _, unit = words.percent(share).partition("\u202f")
+        under = f"{words.percent(busy)} while the device works" if busy is not None else ""
+        least = "≥\u202f" if found[name]["at_least"] else ""
+        tiles.append(_tile(title, least + amount, unit, under, metric="mfu" if name == "unit" else "mfu_prefill"))
     return tiles
 
 

@@ -93,7 +93,12 @@ def not_measured(profile: Data) -> list[dict[str, str]]:
     if profile.get("memory") is None:
         missing("memory_peak_bytes", "no allocator snapshot was given (--memory-snapshot)")
         missing("memory_fragmentation", "no allocator snapshot was given (--memory-snapshot)")
-    missing("mfu", "the model's FLOPs a unit are not known")
+    arithmetic = profile.get("arithmetic") or {}
+    if profile.get("flops") is None:
+        missing("flops", arithmetic.get("missing") or "no arithmetic of a unit was counted")
+    if profile.get("mfu") is None:
+        why = arithmetic.get("mfu_missing") or arithmetic.get("missing") or "the FLOPs of a unit are not known"
+        missing("mfu", why)
     if profile.get("mbu_weights") is None:
         missing("mbu", "the bytes that a step has to read are not known (--memory tells the weights)")
     if not profile.get("critical_path"):

@@ -240,6 +240,29 @@ def test_proof_guard_and_load_are_shown(device_run: dict[str, Any]) -> None:
     assert "error: HTTP 503" in text and "p50 10 ms, p95 20 ms, p99 40 ms" in text
 
 
+def test_arithmetic_has_tiles_and_a_reason_where_it_has_none(device_run: dict[str, Any]) -> None:
+    import jsonschema
+
+    from awp_lint.detector.reporting.json_report import schema
+
+    part = {"flops": 2.5e9, "kinds": {"matrix product": 2.0e9, "attention": 0.5e9}, "dtypes": {"bf16": 2.5e9},
+            "device_ms": 1.0, "at_least": True}  # fmt: skip
+    shares = {"unit": 0.0512, "unit_busy": 0.38, "prefill": None, "prefill_busy": None}
+    found = {"missing": None, "of": "step", "unit": part, "prefill": None, "units": 3, "mfu": shares,
+             "not_counted": [{"name": "own::attention", "calls": 2.0}], "mfu_missing": None,
+             "peak": {"device": "H200", "devices": 1, "tflops": {"bf16": 989}}}  # fmt: skip
+    profile = {**device_run["profile"], "arithmetic": found, "flops": 2.5e9, "mfu": 0.0512}
+    jsonschema.Draft202012Validator(schema()).validate({**device_run, "findings": [], "profile": profile})
+    read = Read(page.render({**device_run, "profile": profile}, nothing))
+    assert "Arithmetic of a step ≥ 2.50 GFLOP matrix product 80 %, attention 20 %" in read.text
+    assert "MFU ≥ 5.1 % 38 % while the device works" in read.text
+    missing = read.text[read.text.index("What this run does not say") :]
+    assert "MFU not measured" not in missing
+    profile |= {"mfu": None, "arithmetic": {**found, "mfu": dict.fromkeys(shares), "mfu_missing": "no such peak"}}
+    read = Read(page.render({**device_run, "profile": profile}, nothing))
+    assert "MFU not measured no such peak" in read.text and "Arithmetic of a step" in read.text
+
+
 def test_a_cpu_run_says_what_it_lacks(device_run: dict[str, Any]) -> None:
     profile = {**device_run["profile"], "telemetry": {"devices": [], "note": "no telemetry: no driver"}, "causes": {}}
     profile |= dict.fromkeys(
