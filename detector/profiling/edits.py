@@ -31,18 +31,21 @@ class Places:
 def edits_for(program: Program, event: Event, cause: RootCause, places: Places) -> tuple[Edit, Edit, Edit]:
     """The careful, plain and generous edit of a finding.
 
-    Dropping a wait: only the blocking; also the calls; also the statement's host work. Dropping host work: it, without
-    and with its calls. Launches into one: its host work shrinks by half, or to a launch; kernels that would be fused
-    take what the longest takes, and of items that become one batch each call is made once. Dropping a copy: the copy,
-    its wait, the calls and what those do behind the transfer; also the statement's host work, since the whole statement
-    leaves the step.
+    Dropping a wait: only the blocking; also the calls, and of a selection by a mask, whose size the host waited for,
+    all that counts and compacts; also the statement's host work. Dropping host work: it, without and with its calls.
+    Launches into one: its host work shrinks by half, or to a launch; kernels that would be fused take what the longest
+    takes, and of items that become one batch each call is made once. Dropping a copy: the copy, its wait, the calls and
+    what those do behind the transfer; also the statement's host work, since the whole statement leaves the step.
     """
     outside = {step: 1.0 - share for step, share in places.leads.items()}
     own = [step for steps in places.own for step in steps]
     if event is Event.WAIT:
         waits = frozenset(step for step in own if program.target[step] >= 0)
-        reads = dict.fromkeys((step for step in own if step in waits or _reads(program, step)), 0)
-        return Edit(free=waits), Edit(busy=reads, free=waits), Edit(lead=outside, busy=reads, free=waits)
+        reads = {step for step in own if step in waits or _reads(program, step)}
+        chosen = _selections(program, places, reads)
+        busy, work = dict.fromkeys(reads | chosen, 0), {step: _nothing(program.work[step]) for step in chosen}
+        lead = {step: outside[step] for step in chosen if step in outside}
+        return Edit(free=waits), Edit(lead, busy, waits, work), Edit(outside, busy, waits, work)
     if event is Event.COPY:
         acting = [step for step in own if program.work[step] or program.target[step] >= 0]
         gone = {step: _nothing(program.work[step]) for step in acting}
@@ -65,6 +68,19 @@ def edits_for(program: Program, event: Event, cause: RootCause, places: Places) 
     else:
         plain = Edit(outside, one.busy)
     return replace(one, lead=half), plain, plain
+
+
+def _selections(program: Program, places: Places, reads: set[int]) -> set[int]:
+    """Of executions that wait for how many elements a mask selects: the steps of the selection, its wait with them.
+
+    What makes the mask and what takes the elements stays: it stands for the choice by value.
+    """
+    found: set[int] = set()
+    for steps in places.own:
+        chosen = program.selecting.intersection(steps)
+        if chosen and reads.intersection(steps):
+            found |= chosen | reads.intersection(steps)
+    return found
 
 
 def _one_launch(program: Program, places: Places) -> dict[int, int]:

@@ -6,6 +6,7 @@ for in another is not in a trace). A step is a runtime call, a tick or a mark's 
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,6 +33,7 @@ class Program:
     the call itself takes when nothing blocks; ``target`` how many device work items back (0: the latest) a blocking
     call waits for, -1 where it does not; ``work`` what it starts and ``kinds`` the numbers of their names. ``call`` is
     the call's row in ``trace.calls``, -1 for other steps. ``edges`` has ``(step, execution row, opens)`` of marks.
+    ``selecting`` are the steps whose work picks elements by a mask, for as many as there are.
     """
 
     units: int
@@ -45,6 +47,7 @@ class Program:
     begin: Ints
     edges: list[tuple[int, int, bool]]
     answer: int  # from the end of awaited work to the return of the wait
+    selecting: frozenset[int] = frozenset()
 
     def __len__(self) -> int:
         return len(self.lead)
@@ -101,7 +104,23 @@ def build(
         begin=begin,
         edges=[(step, int(e), bool(o)) for step, (e, o) in enumerate(edge) if e >= 0],
         answer=answer,
+        selecting=_selecting(trace, [kinds[place] if place >= 0 else () for place in places]),
     )
+
+
+# How ``nonzero`` counts what a mask holds, compacts it and writes the places down (CUB's kernels and PyTorch's own).
+_SELECTION = re.compile(
+    r"DeviceReduce(?:SingleTile)?Kernel|DeviceCompactInit|DeviceSelect|write_indices|flag_kernel|nonzero"
+)
+
+
+def _selecting(trace: Trace, kinds: list[tuple[int, ...]]) -> frozenset[int]:
+    """The steps that only start kernels of a selection; none where nothing is compacted: sums are counted so, too."""
+    names = {kind: trace.names[kind] for own in kinds for kind in own}
+    if not any("DeviceSelect" in name or "nonzero" in name for name in names.values()):
+        return frozenset()
+    chosen = {kind for kind, name in names.items() if _SELECTION.search(name)}
+    return frozenset(step for step, own in enumerate(kinds) if own and chosen.issuperset(own))
 
 
 def _steps(
