@@ -260,6 +260,7 @@ def _arithmetic(
     found = unit.profile_object(process, kind, load, telemetry, profile)
     return {
         "arithmetic": found,
+        "picture": unit.with_bounds(profile["picture"], found),
         "flops": found["unit"] and found["unit"]["flops"],
         "mfu": found["mfu"]["unit"],
         "mfu_prefill": found["mfu"]["prefill"],

@@ -124,8 +124,9 @@ _TABLE: tuple[Metric, ...] = (
     Metric("kernel_share", "Share of kernel time", "share", "The kernel's time ÷ time of all kernels.", _TRACE),
     Metric("bound", "Bound", "word",
            "What limits a kernel. latency: no longer than 5 µs, the device is not filled. memory: it uses each byte a "
-           "few times at most. compute, memory: measured by counters. unknown: shapes or counters decide, and the "
-           "trace has neither.", f"duration and kind of the kernel, or {_NCU}"),
+           "few times at most. compute, memory of products, attention and convolutions: measured by counters, else by "
+           "the shapes of their operators, each byte moved once, against the ridge point. unknown: nothing tells.",
+           f"duration and kind of the kernel, {_SHAPES}, or {_NCU}"),
     Metric("tiny_share", "Tiny kernels", "share", "Kernels of 5 µs and less ÷ all kernels.", _TRACE),
     Metric("kernels_per_launch", "Kernels a launch", "number",
            "Kernels ÷ launches. Eager code has at most one; a graph launch starts many.", _TRACE),

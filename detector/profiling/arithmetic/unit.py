@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from awp_lint.detector.profiling import units
-from awp_lint.detector.profiling.arithmetic import slices
+from awp_lint.detector.profiling.arithmetic import kernels, slices
 from awp_lint.detector.profiling.arithmetic.operators import CONVOLUTION, RECURRENT
 from awp_lint.detector.profiling.peaks import Peaks, peaks_of
 from awp_lint.detector.profiling.picture.kinds import kind_of
@@ -72,7 +72,7 @@ def profile_object(
     ``mfu_missing`` why they are held against no peak.
     """
     result: dict[str, Any] = dict.fromkeys(("missing", "of", "unit", "prefill", "units", "mfu_missing", "peak"))
-    result |= {"not_counted": [], "mfu": _no_shares()}
+    result |= {"not_counted": [], "mfu": _no_shares(), "kernels": []}
     window = next((w for w in process.windows if w.kind is WindowKind.SHAPES and w.trace and len(w.ticks) > 1), None)
     if window is None or window.trace is None:
         result["missing"] = (
@@ -98,6 +98,7 @@ def profile_object(
             for name, calls in (unit.unknown + prefill.unknown).most_common(_MOST)
         ],
     }  # fmt: skip
+    result["kernels"] = kernels.rows(trace, seen.ops, seen.operator, seen.computes, seen.rate_of)
     if result["unit"] is None and result["prefill"] is None:
         result["missing"] = _nothing(unit)
         return result
@@ -115,6 +116,7 @@ def profile_object(
         result["peak"] = {
             "device": peaks.device, "devices": int(devices),
             "tflops": {rate: _rate(rate, peaks) for rate in (unit.rates | prefill.rates)},
+            "tb_per_s": peaks.tb_per_s,
         }  # fmt: skip
         result["mfu"] = {
             "unit": _share(unit, peaks, times["tpot_ms" if tokens else "unit_ms"], devices),
@@ -168,10 +170,22 @@ class _Slice:
             part.unknown[op.name] += 1
             return
         part.flops[op.count.kind] += op.count.flops
-        rate = op.count.dtype
-        if rate == "fp32" and self.fp32.get("conv" if op.count.kind in (CONVOLUTION, RECURRENT) else "matmul"):
-            rate = "tf32"
-        part.rates[rate] += op.count.flops
+        part.rates[self.rate_of(op)] += op.count.flops
+
+    def rate_of(self, op: slices.Operator) -> str:
+        """The peak that an operator counts against."""
+        assert op.count is not None
+        kind = "conv" if op.count.kind in (CONVOLUTION, RECURRENT) else "matmul"
+        return "tf32" if op.count.dtype == "fp32" and self.fp32.get(kind) else op.count.dtype
+
+
+def with_bounds(picture: dict[str, Any] | None, arithmetic: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The picture with the bounds of products, attention and convolutions, where the device's peaks are known."""
+    peak = arithmetic["peak"]
+    if not picture or not peak:
+        return picture
+    ridge = {dtype: tflops / peak["tb_per_s"] for dtype, tflops in peak["tflops"].items()}
+    return {**picture, "kernels": kernels.bounded(picture["kernels"], arithmetic["kernels"], ridge)}
 
 
 def _ticks(window: Window) -> list[Stretch]:

@@ -108,7 +108,8 @@ def roofline(profile: Data) -> dict[str, Any] | None:
         "tflops": peaks.tflops,
         "tb_per_s": peaks.tb_per_s,
         "ridge": round(peaks.ridge, 1),
-        "points": [*_operating_points(profile, devices, peaks), *_counted_points(profile, peaks)],
+        "points": [*_operating_points(profile, devices, peaks), *(_counted_points(profile) or _shaped_points(profile))],
+        "shapes": bool(_shaped_points(profile)) and not _counted_points(profile),
         "peak": tflops,
     }
 
@@ -131,12 +132,20 @@ def _operating_points(profile: Data, devices: Sequence[Data], peaks: Peaks) -> l
     return points
 
 
-def _counted_points(profile: Data, peaks: Peaks) -> list[dict[str, Any]]:
+def _counted_points(profile: Data) -> list[dict[str, Any]]:
     rows = (profile.get("counters") or {}).get("kernels") or []
     return [
         {"name": row["name"], "intensity": row["intensity"], "tflops": row["tflops"], "kind": "kernel"}
         for row in rows
         if row.get("intensity") and row.get("tflops")
+    ]
+
+
+def _shaped_points(profile: Data) -> list[dict[str, Any]]:
+    """Kernels by the shapes of their operators: intensities are upper bounds."""
+    rows = (profile.get("arithmetic") or {}).get("kernels") or []
+    return [
+        {"name": row["label"], "intensity": row["intensity"], "tflops": row["tflops"], "kind": "kernel"} for row in rows
     ]
 
 

@@ -9,7 +9,7 @@ import pytest
 from handmade import TraceBuilder, ns
 
 from awp_lint.detector.profiling import kineto
-from awp_lint.detector.profiling.arithmetic.unit import profile_object
+from awp_lint.detector.profiling.arithmetic.unit import profile_object, with_bounds
 from awp_lint.detector.profiling.session import MarkRecords, ProcessSession, Window, WindowKind
 
 BF16 = ["c10::BFloat16", "c10::BFloat16"]
@@ -56,7 +56,7 @@ def test_a_step(tmp_path: Path) -> None:
         "flops": 1e9, "kinds": {"matrix product": 1e9}, "dtypes": {"bf16": 1e9},
         "device_ms": pytest.approx(0.010), "at_least": False,
     }  # fmt: skip
-    assert found["peak"] == {"device": "H200", "devices": 1, "tflops": {"bf16": 989}}
+    assert found["peak"] == {"device": "H200", "devices": 1, "tflops": {"bf16": 989}, "tb_per_s": 4.8}
     assert found["mfu"]["unit"] == pytest.approx(1e9 / 989e12 / 20e-6)
     assert found["mfu"]["unit_busy"] == pytest.approx(1e9 / 989e12 / 10e-6)
     assert found["mfu"]["prefill"] is None and found["prefill"] is None
@@ -137,3 +137,34 @@ def test_why_there_is_nothing(tmp_path: Path) -> None:
     found = arithmetic(shapes(host.write(tmp_path / "h.json"), [0, 100]), unit_ms=0.1)
     assert found["unit"]["flops"] == 770 and "no accelerator" in found["mfu_missing"]
     assert found["mfu"] == dict.fromkeys(("unit", "unit_busy", "prefill", "prefill_busy"))
+
+
+def test_kernels_on_the_roofline(tmp_path: Path) -> None:
+    """(500, 1000) × (1000, 1000) in bf16: 10⁹ operations on 4 MB; (1, 1000): 2 × 10⁶ on 2 MB. The ridge is at 206."""
+    builder = TraceBuilder()
+    for step in range(2):
+        product(builder, 100 * step + 10, 8, 500)
+        product(builder, 100 * step + 30, 6, 1)
+        dims = [[1, 8, 64, 64]] * 3 + [[], [], []]
+        values = ["", "", "", "", "0.", "False"]
+        builder.host("cpu_op", "aten::scaled_dot_product_attention", 100 * step + 50, 20,
+                     **{"Input Dims": dims, "Input type": BF16 * 3, "Concrete Inputs": values})  # fmt: skip
+        for at in (52, 60):  # two products: which of them has how much is not told
+            builder.launch(100 * step + at, 2, 100 * step + at + 5, 4, "sgemm_attention")
+    path = builder.write(tmp_path / "t.json")
+    found = arithmetic(shapes(path, [0, 100]), unit_ms=0.1)
+    (row,) = found["kernels"]
+    assert (row["name"], row["runs"], row["dtype"]) == ("nvjet_tst_128x64", 4, "bf16")
+    assert row["intensity"] == pytest.approx(2 * (1e9 + 2e6) / (2 * 2 * (2e6 + 1e6 + 2000)))
+    assert row["tflops"] == pytest.approx(2 * (1e9 + 2e6) / 28e-6 / 1e12)
+    table = [
+        {"name": "nvjet_tst_128x64", "bound": "unknown", "why": ""},
+        {"name": "nvjet_tst_128x64<1>", "bound": "unknown", "why": ""},
+        {"name": "tiny", "bound": "latency", "why": "x"},
+    ]
+    shown = with_bounds({"kernels": table}, found)
+    assert shown is not None
+    assert [row["bound"] for row in shown["kernels"]] == ["memory", "unknown", "latency"]
+    assert shown["kernels"][0]["why"] == "167 FLOP/byte at most by its shapes, ridge point 206 (bf16); 72 TFLOP/s"
+    assert with_bounds(None, found) is None
+    assert with_bounds({"kernels": table}, {**found, "peak": None}) == {"kernels": table}

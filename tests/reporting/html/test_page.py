@@ -250,11 +250,17 @@ def test_arithmetic_has_tiles_and_a_reason_where_it_has_none(device_run: dict[st
     shares = {"unit": 0.0512, "unit_busy": 0.38, "prefill": None, "prefill_busy": None}
     found = {"missing": None, "of": "step", "unit": part, "prefill": None, "units": 3, "mfu": shares,
              "not_counted": [{"name": "own::attention", "calls": 2.0}], "mfu_missing": None,
-             "peak": {"device": "H200", "devices": 1, "tflops": {"bf16": 989}}}  # fmt: skip
+             "kernels": [{"name": "nvjet", "label": "nvjet", "runs": 4, "mean_us": 9.0, "intensity": 167.0,
+                          "tflops": 72.0, "dtype": "bf16"}],
+             "peak": {"device": "H200", "devices": 1, "tflops": {"bf16": 989}, "tb_per_s": 4.8}}  # fmt: skip
     profile = {**device_run["profile"], "arithmetic": found, "flops": 2.5e9, "mfu": 0.0512}
     jsonschema.Draft202012Validator(schema()).validate({**device_run, "findings": [], "profile": profile})
     read = Read(page.render({**device_run, "profile": profile}, nothing))
     assert "Arithmetic of a step ≥ 2.50 GFLOP matrix product 80 %, attention 20 %" in read.text
+    assert read.payload()["roofline"]["points"][-1] == {
+        "name": "nvjet", "intensity": 167.0, "tflops": 72.0, "kind": "kernel",
+    }  # fmt: skip
+    assert "none lies further to the right" in read.text
     assert "MFU ≥ 5.1 % 38 % while the device works" in read.text
     missing = read.text[read.text.index("What this run does not say") :]
     assert "MFU not measured" not in missing
