@@ -10,8 +10,8 @@ or, for all programs one after the other, truth and profile runs in turns, in on
     python benchmarks/profile/planted.py --all --device cuda --size gpu --seconds 20 [--save planted]
 
 Exact: calls, launches (kernels and copies) and bytes per unit. Within a tolerance: host time, against the mean of the
-truth without the largest and smallest tenth; with ``--all`` the mean ratio over rounds, with its 95 % interval. Findings
-at places that are not planted are listed, not judged.
+truth without the largest and smallest tenth; with ``--all`` the mean ratio over rounds, with its 95 % interval.
+Findings at places that are not planted are listed, not judged.
 """
 
 from __future__ import annotations
@@ -254,7 +254,7 @@ def _in_turns(result: dict[str, Any], times: list[list[Any]], said: list[dict[st
         if len(pairs) > 1:
             ratios = [got / true - 1 for true, got in pairs]
             half = T95[min(len(pairs), 12)] * statistics.stdev(ratios) / len(pairs) ** 0.5
-            row["host_ms"] = tuple(statistics.fmean(column) for column in zip(*pairs))
+            row["host_ms"] = tuple(statistics.fmean(column) for column in zip(*pairs, strict=True))
             row["host_off"] = (statistics.fmean(ratios), half, len(pairs))
 
 

@@ -215,12 +215,13 @@ class Compiled:
                 state.record.error("a mark could not be written", fault)
 
         def closed(mark: int, value: Any) -> Any:
+            now = time_ns()
             try:
                 try:
                     thread = local.id
                 except AttributeError:
                     thread = ring.thread()
-                pack(memory, (advance() & last) << 4, time_ns(), thread, mark << 1)
+                pack(memory, (advance() & last) << 4, now, thread, mark << 1)
                 if state.errand is not None:
                     state.safe_point(True, (mark << 1,))
             except RecursionError:
@@ -250,8 +251,9 @@ class Compiled:
         def closed(mark: int, value: Any) -> Any:
             if tracing():
                 return value
+            now = time_ns()
             if backend._on():
-                backend.state.marks_ring().write(time_ns(), (mark << 1,))
+                backend.state.marks_ring().write(now, (mark << 1,))
                 if backend.state.errand is not None:
                     backend.state.safe_point(True, (mark << 1,))
             return value

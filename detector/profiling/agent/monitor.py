@@ -303,6 +303,7 @@ class Monitor:
         usual = self.usual = {}
 
         def instruction(code: CodeType, offset: int) -> object:
+            now = time_ns()  # what closes ends here, and what opens begins as late as can be: little of us lies between
             try:
                 codes = usual[id(code)][offset]
             except KeyError:
@@ -312,13 +313,13 @@ class Monitor:
             try:
                 if state.errand is not None:
                     state.safe_point(codes=codes)
+                    now = time_ns()
                 try:  # as Ring.write does, without the call
                     thread = local.id
                 except AttributeError:
                     thread = ring.thread()
-                now = time_ns()
                 for record in codes:
-                    pack(memory, (advance() & mask) << 4, now, thread, record)
+                    pack(memory, (advance() & mask) << 4, time_ns() if record & 1 else now, thread, record)
                 if state.errand is not None:
                     state.safe_point(True, codes)
             except RecursionError:
