@@ -141,6 +141,13 @@ class Recorded(Decode):
         return self.results[number]
 
 
+class Captured(Recorded):
+    """Two CUDA graphs that keep the device busy, with reads behind them."""
+
+    width, rows, layers = 8192, 4096, 8
+    without = frozenset(("host", "rows", "picked", "upload", "fetch"))
+
+
 class Small(Decode):
     """A model whose step is short."""
 
@@ -222,7 +229,7 @@ def layer(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
 PROGRAMS = {
     "decode": Decode, "batch": Batch, "balanced": Balanced, "device": Device, "recorded": Recorded, "small": Small,
     "deep": Deep, "wide": Wide, "prefill": Prefill, "compiled": Compiled, "large": Large, "free": Free,
-    "overlap": Overlap, "selected": Selected,
+    "overlap": Overlap, "selected": Selected, "captured": Captured,
 }  # fmt: skip
 PLANTED = ("middle", "host", "rows", "picked", "upload", "fetch", "read")
 
