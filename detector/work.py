@@ -6,6 +6,7 @@ import ast
 import bisect
 import contextlib
 import fnmatch
+import functools
 import gc
 import hashlib
 import itertools
@@ -23,6 +24,7 @@ from awp_lint.detector.project.source import Source, SourceError
 from awp_lint.detector.project.stored import dumps, loads
 from awp_lint.detector.scan import Unit
 from awp_lint.detector.semantics.asking import Answers, Asking, Question, from_project
+from awp_lint.detector.semantics.copies import Copies
 from awp_lint.detector.semantics.extract import extract
 from awp_lint.detector.semantics.facts import FileFacts, FunctionFact, packed, shape, unpacked
 from awp_lint.detector.semantics.linked import Linked, Place
@@ -134,11 +136,13 @@ def _collect(size: int) -> None:
 # facts ---------------------------------------------------------------------------------------------------------------
 
 _settings: list[Settings] = []
+_copies: list[Copies] = []
 
 
 def prepare_facts(settings: Settings) -> None:
     """Once a process, before :func:`facts_of`."""
     _settings[:] = [settings]
+    _copies[:] = [Copies()]
     collect_by_hand()
 
 
@@ -150,14 +154,17 @@ def facts_of(task: tuple[ReadFile, bool]) -> Made:
         return Made(Brief(None), None)
     try:
         text, notebook = read(file.found.path, file.found.real)
-        tree = parse(text, notebook)
         if not wanted:
+            parse(text, notebook)
             return Made(Brief(None), None)
-        facts = extract(tree, text)
+        copied = _copies[0].beside(text, functools.partial(parse, notebook=notebook))
+        tree = copied.tree()
+        facts = extract(tree, text, copied)
         if facts.nodes > MAX_NODES:
             failure = Failure(f"more than {MAX_NODES:,} expressions, as generated code has: skipped")
             return Made(Brief(failure), None)
-        values = summarise_file(tree, FileNames(facts, file.module, file.is_package), target=_settings[0].target)
+        names = FileNames(facts, file.module, file.is_package)
+        values = summarise_file(tree, names, target=_settings[0].target, copied=copied)
     except SourceError as error:
         return Made(Brief(Failure(str(error), error.line)), None)
     except (RecursionError, MemoryError):
@@ -228,6 +235,7 @@ _world: list[World] = []
 def prepare_rules(world: World) -> None:
     """Once a process, before :func:`outcome_of`."""
     _world[:] = [world]
+    _copies.clear()
     collect_by_hand()
 
 

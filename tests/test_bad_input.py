@@ -291,10 +291,10 @@ def test_a_fault_of_ours_costs_one_file(folder: Path, monkeypatch: pytest.Monkey
     (folder / "other.py").write_text(HOT + "\nmarked = 1\n")
     extract = work.extract
 
-    def broken(tree: Any, text: str) -> Any:
+    def broken(tree: Any, text: str, copied: Any) -> Any:
         if "marked" in text:
             raise IndexError("list index\nout of range")
-        return extract(tree, text)
+        return extract(tree, text, copied)
 
     monkeypatch.setattr(work, "extract", broken)
     result = scan([str(folder)], Settings(jobs=1, cache=False))

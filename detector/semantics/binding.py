@@ -17,6 +17,7 @@ class Binding(Referring):
     def __init__(self) -> None:
         super().__init__()
         self.imports: list[ImportFact] = []
+        self.roots: dict[str, str] = {}  # what the names mean that absolute imports bind, the first of each
         self.classes: list[ClassDraft] = []
         self.names: dict[str, None] = {}  # bound at module level by anything but imports
 
@@ -69,8 +70,13 @@ class Binding(Referring):
             return
         f.writes[target.attr] = None
         holder = self.class_of(f)
-        if holder is not None and (ref != UNKNOWN or _was_given(holder, target.attr)):
+        if holder is not None and (ref != UNKNOWN or self.was_given(holder, target.attr)):
             holder.attributes.append((target.attr, f.index, ref))
+
+    def was_given(self, holder: ClassDraft, attribute: str) -> bool:
+        """Whether an attribute was made from a parameter before: then what else it becomes is told, though unknown."""
+        self.asked.given.add(attribute)
+        return any(name == attribute and ref[0] == "p" for name, _, ref in holder.attributes)
 
     def class_of(self, f: FunctionDraft) -> ClassDraft | None:
         current: FunctionDraft | None = f
@@ -156,6 +162,7 @@ class Binding(Referring):
                 bound = alias.asname or alias.name.partition(".")[0]
                 module = alias.name if alias.asname else bound
                 self.imports.append(ImportFact(bound, 0, module, None, f.index))
+                self.roots.setdefault(bound, module)
                 if not alias.asname and "." in alias.name:
                     self.imports.append(ImportFact("", 0, alias.name, None, f.index))
                 self.library(bound, alias.name, f)
@@ -164,6 +171,8 @@ class Binding(Referring):
         for alias in node.names:
             bound = alias.asname or alias.name
             self.imports.append(ImportFact(bound, node.level, module, alias.name, f.index))
+            if node.level == 0:
+                self.roots.setdefault(bound, f"{module}.{alias.name}")
             if node.level == 0 and alias.name != "*":
                 self.library(bound, module, f)
 
@@ -175,9 +184,9 @@ class Binding(Referring):
             f.env.pop(bound, None)
 
 
-def _was_given(holder: ClassDraft, attribute: str) -> bool:
-    """Whether an attribute was made from a parameter before: then what else it becomes is told, though unknown."""
-    return any(name == attribute and ref[0] == "p" for name, _, ref in holder.attributes)
+def given(holder: ClassDraft) -> set[str]:
+    """The attributes of a class that were made from a parameter, as far as it was walked."""
+    return {name for name, _, ref in holder.attributes if ref[0] == "p"}
 
 
 #: Methods of tensors that give tensors, and those that give several.

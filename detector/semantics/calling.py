@@ -141,13 +141,14 @@ class Calling(Binding):
         if type(arg) is ast.Name:
             ref = f.env.get(arg.id)
             if ref is None:
-                if arg.id in BUILTINS or arg.id in self.libraries or (f.index and arg.id in f.env):
+                if arg.id in BUILTINS or self.is_library(arg.id) or (f.index and arg.id in f.env):
                     return
                 ref = self.outer_name(arg.id, f)
             if isinstance(ref, tuple) and ref[0] != "f":
                 return
         elif type(arg) is ast.Attribute and type(arg.value) is ast.Name and f.env.get(arg.value.id) == SELF:
             holder = self.class_of(f)
+            self.asked.methods.add(arg.attr)
             if holder is None or not any(name == arg.attr for name, _ in holder.methods):
                 return
             ref = self.intern((".", SELF, arg.attr))

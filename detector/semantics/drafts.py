@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import ast
 import sys
+from typing import TYPE_CHECKING
 
 from awp_lint.detector.semantics.conditions import State
 from awp_lint.detector.semantics.facts import BranchFact, CallFact, LoopFact, Ref
 from awp_lint.detector.semantics.switches import EITHER
 from awp_lint.detector.semantics.view import Region
+
+if TYPE_CHECKING:
+    from awp_lint.detector.semantics.repeating import Repeated
 
 
 class FunctionDraft:
@@ -17,13 +21,14 @@ class FunctionDraft:
     __slots__ = (
         "annotations", "awp", "binding", "body", "branches", "calls", "closed", "cls", "cut", "decorators",
         "defaults", "env", "filled", "flags", "guarded", "handed", "header", "index", "kind", "line", "loop_end",
-        "loops", "node", "outer", "parameters", "properties", "qualname", "region", "replaced", "rest", "returns",
-        "routes", "scope", "solid", "stored", "unsure", "vague", "when", "writes",
+        "loops", "node", "outer", "parameters", "properties", "qualname", "region", "repeated", "replaced", "rest",
+        "returns", "routes", "scope", "solid", "stored", "unsure", "vague", "when", "writes",
     )  # fmt: skip
 
     def __init__(self, index: int, qualname: str, outer: FunctionDraft | None, cls: int) -> None:
         self.index = index
         self.qualname = qualname
+        self.repeated: Repeated | None = None  # what says all this, where another function reads the same
         self.outer = outer
         self.cls = cls
         self.kind = "function"

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from awp_lint.detector.semantics import conditions, once, regions
 from awp_lint.detector.semantics.calling import Calling
 from awp_lint.detector.semantics.conditions import NEVER, State
+from awp_lint.detector.semantics.copies import Copied, first_line
 from awp_lint.detector.semantics.definition import FunctionNode, child_nodes, parameter_names
 from awp_lint.detector.semantics.drafts import ClassDraft, FunctionDraft
 from awp_lint.detector.semantics.facts import (
@@ -32,6 +33,7 @@ from awp_lint.detector.semantics.facts import (
 from awp_lint.detector.semantics.loops import loop_kind
 from awp_lint.detector.semantics.masking import lines_with, source_lines
 from awp_lint.detector.semantics.positions import last_alone
+from awp_lint.detector.semantics.repeating import Repeating
 from awp_lint.detector.semantics.spare import adds_exports, named_in_strings
 from awp_lint.detector.semantics.switches import default_of
 from awp_lint.detector.semantics.view import LoopKind, Region
@@ -46,14 +48,16 @@ _SILENT = (ast.Name, ast.Constant)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
-def extract(tree: ast.Module, text: str) -> FileFacts:
-    """The facts of a parsed file. Linear in the size of the tree; no recursion deeper than the nesting of blocks."""
-    return _Extractor(tree, text).facts()
+def extract(tree: ast.Module, text: str, copied: Copied | None = None) -> FileFacts:
+    """The facts of a parsed file, which ``copied`` may spare to look for. Linear in the size of the tree; no recursion
+    deeper than the nesting of blocks."""
+    return _Extractor(tree, text, copied).facts()
 
 
 class _Extractor(Calling):
-    def __init__(self, tree: ast.Module, text: str) -> None:
+    def __init__(self, tree: ast.Module, text: str, copied: Copied | None) -> None:
         super().__init__()
+        self.repeating = None if copied is None else Repeating(self, copied)
         self.tree = tree
         self.text = text
         self.functions: list[FunctionDraft] = []
@@ -71,11 +75,15 @@ class _Extractor(Calling):
         top.kind = "module"
         self.block(self.tree.body, top, (), 0)
         for function, node in self.pending:  # grows while it is read
-            self.body(function, node)
+            if self.repeating is None or not self.repeating.does(function, node):
+                self.body(function, node)
         self.comments()
+        functions = tuple([self.finished(f) for f in self.functions])
+        if self.repeating is not None:
+            self.repeating.keep(functions)
         return FileFacts(
             imports=tuple(self.imports),
-            functions=tuple(self.finished(f) for f in self.functions),
+            functions=functions,
             classes=tuple(
                 ClassFact(
                     c.qualname,
@@ -98,6 +106,8 @@ class _Extractor(Calling):
         )
 
     def finished(self, f: FunctionDraft) -> FunctionFact:
+        if f.repeated is not None:
+            return f.repeated.fact(self.property_names)
         properties = tuple(
             (name, loops, line, guard)
             for name, (loops, line, guard) in f.properties.items()
@@ -226,11 +236,9 @@ class _Extractor(Calling):
             node = node.value
         if not isinstance(node, ast.Name):
             return None
-        for fact in self.imports:
-            if fact.bound == node.id and fact.level == 0:
-                root = fact.module if fact.name is None else f"{fact.module}.{fact.name}"
-                return ".".join([root, *reversed(parts)])
-        return None
+        self.asked.roots.add(node.id)
+        root = self.roots.get(node.id)
+        return None if root is None else ".".join([root, *reversed(parts)])
 
     def define_class(
         self, node: ast.ClassDef, holder: FunctionDraft, prefix: str, loops: tuple[str, ...], guard: int
@@ -645,12 +653,6 @@ def _as_passed(code: str, f: FunctionDraft, end: int) -> str:
     if not f.decides(name, "given", end):
         return keyword
     return keyword + ("=" if f.decides(name, "false", end) else "~") + name
-
-
-def first_line(node: ast.stmt) -> int:
-    """The line on which a statement begins, its decorators included."""
-    decorators: list[ast.expr] = getattr(node, "decorator_list", [])
-    return decorators[0].lineno if decorators else node.lineno
 
 
 def _literal_names(node: ast.expr) -> tuple[str, ...] | None:

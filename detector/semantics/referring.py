@@ -26,6 +26,19 @@ _SAME_FUNCTIONS = frozenset(
 )
 _CONTAINERS = frozenset(("ModuleList", "ModuleDict", "Sequential", "LogitsProcessorList", "StoppingCriteriaList"))
 
+
+class Asked:
+    """What a function asks of the file around it, while it is walked."""
+
+    __slots__ = ("given", "libraries", "methods", "roots")
+
+    def __init__(self) -> None:
+        self.libraries: set[str] = set()  # names: are they of libraries?
+        self.roots: set[str] = set()  # names: what do they mean as imports?
+        self.methods: set[str] = set()  # names: are they methods of the class?
+        self.given: set[str] = set()  # attributes: were they made from a parameter before?
+
+
 MAX_DEPTH = 6  # of a Ref: longer chains are unknown
 
 
@@ -35,6 +48,12 @@ class Referring:
     def __init__(self) -> None:
         self.interned: dict[object, object] = {}
         self.libraries: set[str] = set()  # names of libraries, whose functions never call back into the project
+        self.asked = Asked()  # by the function that is walked
+
+    def is_library(self, name: str) -> bool:
+        """Whether a name is that of a library, noted as asked."""
+        self.asked.libraries.add(name)
+        return name in self.libraries
 
     def name_ref(self, node: ast.expr, f: FunctionDraft) -> Ref:
         """As :meth:`ref`, with the names of libraries kept: bases and decorators matter by name."""
@@ -63,13 +82,13 @@ class Referring:
             if known is not None:
                 return known
             current = current.outer
-        return UNKNOWN if name in BUILTINS or name in self.libraries else name
+        return UNKNOWN if name in BUILTINS or self.is_library(name) else name
 
     def of_library(self, node: ast.expr, f: FunctionDraft) -> bool:
         """Whether a chain of names begins with a library: ``nn.functional`` of ``from torch import nn``."""
         while type(node) is ast.Attribute:
             node = node.value
-        return type(node) is ast.Name and node.id in self.libraries and not (f.index and node.id in f.env)
+        return type(node) is ast.Name and not (f.index and node.id in f.env) and self.is_library(node.id)
 
     def ref(self, node: ast.expr, f: FunctionDraft, depth: int = 0) -> Ref:
         """What an expression refers to."""
@@ -194,7 +213,7 @@ class Referring:
             root = node
             while isinstance(root, ast.Attribute):
                 root = root.value  # type: ignore[assignment]
-            if not isinstance(root, ast.Name) or root.id in self.libraries or root.id in BUILTINS:
+            if not isinstance(root, ast.Name) or root.id in BUILTINS or self.is_library(root.id):
                 return UNKNOWN
             ref = self.ref(node, f)
             return UNKNOWN if ref == UNKNOWN else self.intern(("()", ref))

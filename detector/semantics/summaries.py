@@ -9,17 +9,20 @@ file's text, its module name and the target alone. :func:`link_values` answers t
 from __future__ import annotations
 
 import ast
+import contextlib
 import marshal
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from awp_lint.detector.semantics.coding import Coded, encode
-from awp_lint.detector.semantics.interpret import Table, run
+from awp_lint.detector.semantics.copies import Copied, Stretch
+from awp_lint.detector.semantics.interpret import Table, run, tensors
 from awp_lint.detector.semantics.interpret.annotations import annotated
 from awp_lint.detector.semantics.interpret.machine import Machine
 from awp_lint.detector.semantics.outside import Names
+from awp_lint.detector.semantics.resaying import Call, Meanings, Moved, Place, ValuesCopy, holds
 from awp_lint.detector.semantics.values import UNKNOWN, Kind, Value, make
 from awp_lint.detector.semantics.view import Target
 
@@ -164,6 +167,14 @@ class _Found(NamedTuple):
     outer: int | None  # index of the function around it
 
 
+class Said(NamedTuple):
+    """What a function says of itself, of its class and in its calls."""
+
+    function: tuple[Any, ...]  # the fields of :class:`FunctionValues` behind the name
+    attributes: tuple[tuple[str, Coded], ...]
+    calls: Sequence[Call]
+
+
 def _definitions(tree: ast.Module) -> tuple[list[_Found], list[tuple[ast.ClassDef, str]]]:
     """All functions (outer ones first) and classes, without recursion."""
     functions: list[_Found] = []
@@ -187,8 +198,11 @@ def _definitions(tree: ast.Module) -> tuple[list[_Found], list[tuple[ast.ClassDe
     return functions, classes
 
 
-def summarise_file(tree: ast.Module, names: Names, *, target: Target | None = None) -> FileValues:
-    """Interpret every definition of a file on its own. Never raises for any syntax tree."""
+def summarise_file(
+    tree: ast.Module, names: Names, *, target: Target | None = None, copied: Copied | None = None
+) -> FileValues:
+    """Interpret every definition of a file on its own, but for those that ``copied`` knows. Never raises for any syntax
+    tree."""
     chosen = target if target is not None else Target()
     module = names.module
     functions, classes = _definitions(tree)
@@ -203,21 +217,31 @@ def summarise_file(tree: ast.Module, names: Names, *, target: Target | None = No
     top.outside = outside
     table = run(top, tree)
     calls: dict[tuple[object, ...], None] = {}
-    _calls(top, calls)
+    _calls(_coded(top), calls)
     found: list[tuple[object, ...]] = []
-    tables: list[Table] = []
+    tables: list[Table | None] = []
     attributes: dict[str, dict[str, tuple[list[Coded], list[Coded]]]] = {name: {} for _, name in classes}
+    known = None if copied is None else Known(copied, names, outside, top.torchy)
     for function in functions:
-        outer = tables[function.outer] if function.outer is not None else None
         cls = prefix + function.cls if function.cls is not None else None
-        m = _machine(names, function.name, cls, outer, chosen, outside, top.torchy)
-        m.dotted, m.globals, m.instances = top.dotted, top.globals, top.instances
-        inner = run(m, function.node)
-        tables.append(inner)
-        found.append(_function(m, function))
-        if function.cls is not None and inner.attributes:
-            _attributes(attributes[function.cls], function.node.name, inner)
-        _calls(m, calls)
+        place = Place(module, cls)
+        said = None if known is None else known.said(function, place)
+        if said is None:
+            outer = tables[function.outer] if function.outer is not None else None
+            m = _machine(names, function.name, cls, outer, chosen, outside, top.torchy)
+            m.dotted, m.globals, m.instances = top.dotted, top.globals, top.instances
+            tensors.longest[0] = 0
+            inner = run(m, function.node)
+            tables.append(inner)
+            said = Said(_function(m, function), _attributes(inner) if cls is not None else (), _coded(m))
+            if known is not None:
+                known.keep(function, place, said, m.asked, tensors.longest[0])
+        else:
+            tables.append(None)
+        found.append((function.name, *said.function))
+        if function.cls is not None:
+            _assigned(attributes[function.cls], function.node.name, said.attributes)
+        _calls(said.calls, calls)
     kept = tuple((name, encode(value)) for name, value in table.locals.items() if _worth_keeping(name, value))
     content: Any = (tuple(found), tuple(_classes(classes, top, names, attributes)), kept, tuple(calls))
     return FileValues(
@@ -225,6 +249,54 @@ def summarise_file(tree: ast.Module, names: Names, *, target: Target | None = No
         frozenset(last_name(str(call[0])) for call in calls),
         zlib.compress(marshal.dumps(content, _MARSHAL_VERSION), 1),
     )
+
+
+class Known:
+    """What functions of a file say that read as others do."""
+
+    def __init__(self, copied: Copied, names: Names, outside: _FileOnly, torchy: bool) -> None:
+        def kind(dotted: str) -> tuple[bool, bool, bool]:
+            return outside.is_function(dotted), outside.is_class(dotted), outside.global_value(dotted) is not None
+
+        self._copied = copied
+        self._meanings = Meanings(names, kind)
+        self._torchy = torchy
+
+    def said(self, function: _Found, place: Place) -> Said | None:
+        """What a function says, if that is known; else it gets the body that was left out of the tree."""
+        stretch = self._stretch(function)
+        if stretch is None:
+            return None
+        copy = self._copied.copies.values.get((stretch.text, place.cls is not None))
+        if copy is None or not holds(copy, place, self._torchy, self._meanings):
+            self._copied.put_back(function.node)
+            return None
+        moved = Moved(copy.place, place)
+        return Said(
+            moved.said(copy.said),
+            tuple([(name, moved.coded(value)) for name, value in copy.attributes]),
+            [moved.call(call) for call in copy.calls],
+        )
+
+    def keep(self, function: _Found, place: Place, said: Said, asked: set[str], longest: int) -> None:
+        """Remember what a function says for those that read the same."""
+        stretch = self._stretch(function)
+        if stretch is None or longest >= tensors.MAX_REFERENCE or not self._meanings.usable:
+            return
+        key = stretch.text, place.cls is not None
+        own = (function.cls or "").partition(".")[0]
+        if key not in self._copied.copies.facts or own in asked:
+            return
+        with contextlib.suppress(LookupError):
+            meanings = tuple([(name, self._meanings.of(name)) for name in sorted(asked)])
+            self._copied.copies.values[key] = ValuesCopy(
+                place, self._torchy, said.function, said.attributes, tuple(said.calls), meanings, longest
+            )
+
+    def _stretch(self, function: _Found) -> Stretch | None:
+        if function.outer is not None:
+            return None
+        return self._copied.of(function.node, function.cls is not None)
 
 
 def _machine(
@@ -269,6 +341,7 @@ def _worth_keeping(name: str, value: Value) -> bool:
 
 
 def _function(m: Machine, function: _Found) -> tuple[object, ...]:
+    """The fields of :class:`FunctionValues` behind the name."""
     node = function.node
     values = m.yielded or m.returned
     returns = tuple(dict.fromkeys(encode(v) for v in values if v.kind is not Kind.NONE))
@@ -278,7 +351,6 @@ def _function(m: Machine, function: _Found) -> tuple[object, ...]:
     if m.self_name is not None or (function.cls is not None and _decorated(node, "classmethod")):
         positional = positional[1:]
     return (
-        function.name,
         tuple(positional),
         returns[:MAX_RETURNS],
         None if declared == UNKNOWN else encode(declared),
@@ -295,12 +367,22 @@ def _decorated(node: FunctionNode, name: str) -> bool:
     return False
 
 
-def _attributes(known: dict[str, tuple[list[Coded], list[Coded]]], method: str, table: Table) -> None:
-    for name, value in table.attributes.items():
-        if value.kind is Kind.UNKNOWN and value.cls is None:
-            continue
+def _attributes(table: Table) -> tuple[tuple[str, Coded], ...]:
+    return tuple(
+        [
+            (name, encode(value))
+            for name, value in table.attributes.items()
+            if value.kind is not Kind.UNKNOWN or value.cls is not None
+        ]
+    )
+
+
+def _assigned(
+    known: dict[str, tuple[list[Coded], list[Coded]]], method: str, attributes: Iterable[tuple[str, Coded]]
+) -> None:
+    for name, value in attributes:
         set_up, later = known.setdefault(name, ([], []))
-        (set_up if method in _SET_UP else later).append(encode(value))
+        (set_up if method in _SET_UP else later).append(value)
 
 
 def _classes(
@@ -330,13 +412,20 @@ def _unsubscripted(node: ast.expr) -> ast.expr:
     return node.value if isinstance(node, ast.Subscript) else node
 
 
-def _calls(m: Machine, found: dict[tuple[object, ...], None]) -> None:
-    """Take over the calls that a machine has noted."""
-    for callee, operands, keywords in m.calls:
+def _coded(m: Machine) -> list[Call]:
+    """The calls that a machine has noted."""
+    return [
+        (callee, tuple([encode(v) for v in operands]), tuple([(name, encode(v)) for name, v in keywords.items()]))
+        for callee, operands, keywords in m.calls
+    ]
+
+
+def _calls(noted: Iterable[Call], found: dict[tuple[object, ...], None]) -> None:
+    """Take over calls, up to as many as are kept of a file."""
+    for call in noted:
         if len(found) >= MAX_CALLS:
             return
-        coded = tuple((name, encode(v)) for name, v in keywords.items())
-        found[callee, tuple([encode(v) for v in operands]), coded] = None
+        found[call] = None
 
 
 def link_values(files: Iterable[FileValues], index: Index, *, target: Target | None = None) -> LinkedValues:

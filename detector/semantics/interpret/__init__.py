@@ -13,6 +13,7 @@ import contextlib
 from awp_lint.detector.semantics.interpret import expressions as _expressions  # noqa: F401  registers its handlers
 from awp_lint.detector.semantics.interpret import invocations as _invocations  # noqa: F401  registers its handlers
 from awp_lint.detector.semantics.interpret import tensors
+from awp_lint.detector.semantics.interpret.annotations import note_root
 from awp_lint.detector.semantics.interpret.machine import Budget, Known, Machine, Table, evaluate
 from awp_lint.detector.semantics.interpret.parameters import bind_parameters
 from awp_lint.detector.semantics.interpret.statements import block
@@ -84,7 +85,9 @@ def device_code(m: Machine, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.L
     if isinstance(node, ast.Lambda):
         return False
     for decorator in node.decorator_list:
-        dotted = m.names.qualified(decorator.func if isinstance(decorator, ast.Call) else decorator)
+        target = decorator.func if isinstance(decorator, ast.Call) else decorator
+        note_root(m, target)
+        dotted = m.names.qualified(target)
         if dotted is not None and dotted.partition(".")[0] in _KERNEL_LANGUAGES:
             return True
     return False

@@ -101,6 +101,7 @@ def annotated(m: Machine, node: ast.expr | None, depth: int = 0) -> Value:
 
 def _named(m: Machine, node: ast.expr) -> Value:
     short = node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
+    note_root(m, node)
     dtype = _TENSORS.get(short)
     if dtype is not None:
         dotted = m.names.qualified(node)
@@ -121,6 +122,14 @@ def _named(m: Machine, node: ast.expr) -> Value:
     if dotted == "numpy.ndarray":
         return make(Kind.NDARRAY, certainty=_P)
     return instance(m, m.outside.canonical(dotted), declared=True)
+
+
+def note_root(m: Machine, node: ast.expr) -> None:
+    """Note that the meaning of a chain of names is asked."""
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    if isinstance(node, ast.Name):
+        m.asked.add(node.id)
 
 
 def _union(m: Machine, members: list[ast.expr], depth: int) -> Value:

@@ -97,7 +97,7 @@ def _unknown_method(context: Context, v: Value, name: str, operands: Args, keywo
     sent = operands[0] if name == "to" and operands and "non_blocking" in keywords else None
     if sent is not None and sent.kind is Kind.STRING and sent.device is Device.HOST:
         return make(Kind.TENSOR, Device.HOST, certainty=_ASSUMED)  # modules are not sent to the host this way
-    if v.cls is not None and context.symbolic and len(v.cls) < tensors.MAX_REFERENCE:
+    if v.cls is not None and context.symbolic and tensors.fits(v.cls):
         return tensors.deferred(v, f".{name}({encode(operands, keywords)})")
     if not context.torchy:
         return UNKNOWN

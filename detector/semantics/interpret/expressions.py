@@ -64,6 +64,7 @@ def _name(m: Machine, node: ast.Name) -> Value:
 
 def global_name(m: Machine, name: str, node: ast.expr) -> Value:
     """What a name means that this definition does not bind."""
+    m.asked.add(name)
     value = m.globals.get(name)
     if value is None:
         dotted = m.names.qualified(node)

@@ -106,6 +106,7 @@ class Machine(Context):
     """Everything that changes while one definition is interpreted."""
 
     __slots__ = (
+        "asked",
         "attributes",
         "bound",
         "breaks",
@@ -152,6 +153,7 @@ class Machine(Context):
         self.table: dict[ast.expr, Value] = {}
         self.env: Env = {}
         self.globals: dict[str, Value] = {}
+        self.asked: set[str] = set()  # names of the module whose meaning was asked
         self.live = True
         self.depth = 0
         self.steps = 0

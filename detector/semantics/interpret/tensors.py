@@ -48,9 +48,21 @@ def like(v: Value, dtype: DTypeClass | None = None, rank: int | None = None, fre
 
 def deferred(v: Value, operation: str) -> Value:
     """UNKNOWN, or a reference to what an operation gives on a value that only the linker will know."""
-    if v.kind is Kind.UNKNOWN and v.cls is not None and len(v.cls) < MAX_REFERENCE:
+    if v.kind is Kind.UNKNOWN and v.cls is not None and fits(v.cls):
         return reference(v.cls + operation)
     return UNKNOWN
+
+
+#: Characters of the longest reference that was asked to grow, since somebody put 0 here.
+longest = [0]
+
+
+def fits(reference: str) -> bool:
+    """Whether a reference may still grow."""
+    length = len(reference)
+    if length > longest[0]:
+        longest[0] = length
+    return length < MAX_REFERENCE
 
 
 @functools.lru_cache(maxsize=20_000)
