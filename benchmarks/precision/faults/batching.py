@@ -1,16 +1,11 @@
-"""Faults and look-alikes of the families 2xx, 3xx, 7xx, 8xx and 9xx; :mod:`faults` says what the kinds mean."""
+"""Faults and look-alikes of the rules 2xx: batches and loops."""
 
 from __future__ import annotations
 
-from faults import Faults, snippets
-
-
-def _faults(rule: str, kind: str, bad: str, good: str, same: tuple[str, ...] = ()) -> Faults:
-    return Faults(rule, kind, snippets(bad), snippets(good), same)
-
+from faults.table import faults
 
 BATCHING = (
-    _faults(
+    faults(
         "AWP201",
         "class",
         """
@@ -38,7 +33,7 @@ BATCHING = (
             return [self.model(batch).last_hidden_state[:, 0] for batch in batches]
         """,
     ),
-    _faults(
+    faults(
         "AWP202",
         "module",
         """
@@ -68,7 +63,7 @@ BATCHING = (
             return [text.encode("utf-8") for text in texts]
         """,
     ),
-    _faults(
+    faults(
         "AWP203",
         "layer",
         """
@@ -91,7 +86,7 @@ BATCHING = (
         {x} = {x} * float(total_{u} > 0)
         """,
     ),
-    _faults(
+    faults(
         "AWP204",
         "module",
         """
@@ -139,7 +134,7 @@ BATCHING = (
                 return torch.bmm(x, self.weight)
         """,
     ),
-    _faults(
+    faults(
         "AWP205",
         "module",
         """
@@ -167,7 +162,7 @@ BATCHING = (
                 return scores.masked_fill(self.banned, float("-inf"))
         """,
     ),
-    _faults(
+    faults(
         "AWP206",
         "module",
         """
@@ -205,7 +200,7 @@ BATCHING = (
                 optimizer.step()
         """,
     ),
-    _faults(
+    faults(
         "AWP208",
         "module",
         """
@@ -237,7 +232,7 @@ BATCHING = (
             return SentenceTransformer(name).encode(texts, batch_size=32)
         """,
     ),
-    _faults(
+    faults(
         "AWP209",
         "class",
         """
@@ -281,7 +276,7 @@ BATCHING = (
                 yield tokenizer.decode(ids[-4:])
         """,
     ),
-    _faults(
+    faults(
         "AWP210",
         "module",
         """
@@ -305,314 +300,3 @@ BATCHING = (
         """,
     ),
 )
-
-FUSION = (
-    _faults(
-        "AWP302",
-        "layer",
-        """
-        variance_{u} = {x}.pow(2).mean(-1, keepdim=True)
-        {x} = {x} * torch.rsqrt(variance_{u} + 1e-6)
-        ---
-        mean_{u} = {x}.mean(-1, keepdim=True)
-        spread_{u} = {x}.var(-1, keepdim=True, unbiased=False)
-        {x} = ({x} - mean_{u}) / torch.sqrt(spread_{u} + 1e-5)
-        """,
-        """
-        {x} = F.layer_norm({x}, {x}.shape[-1:])
-        ---
-        centre_{u} = {x}.mean(-1, keepdim=True)
-        {x} = {x} - centre_{u}
-        """,
-    ),
-    _faults(
-        "AWP303",
-        "layer",
-        """
-        {x} = 0.5 * {x} * (1.0 + torch.tanh(math.sqrt(2.0 / math.pi) * ({x} + 0.044715 * torch.pow({x}, 3.0))))
-        ---
-        {x} = {x} * torch.sigmoid({x})
-        ---
-        {x} = {x} * 0.5 * (1.0 + torch.erf({x} / math.sqrt(2.0)))
-        """,
-        """
-        {x} = F.gelu({x}, approximate="tanh")
-        ---
-        gate_{u} = torch.sigmoid({x})
-        {x} = gate_{u} * 2.0
-        ---
-        {x} = F.silu({x})
-        """,
-    ),
-    _faults(
-        "AWP306",
-        "decoder",
-        """
-        freq_{u} = 1.0 / (10000.0 ** (torch.arange(0, 64, 2, device={x}.device).float() / 64))
-        {x} = {x} + 0.0 * freq_{u}.sum()
-        ---
-        mask_{u} = torch.full((64, 64), float("-inf"), device={x}.device).triu(1)
-        {x} = {x} + 0.0 * mask_{u}[0, 0]
-        """,
-        """
-        {x} = {x} + 0.5
-        ---
-        ramp_{u} = {x} * 0.5
-        {x} = {x} + ramp_{u}
-        """,
-    ),
-    _faults(
-        "AWP306",
-        "encoder",
-        """
-        length_{u} = {x}.shape[1]
-        mask_{u} = torch.full((length_{u}, length_{u}), float("-inf"), device={x}.device).triu(1)
-        {x} = {x} + 0.0 * mask_{u}[0, 0]
-        ---
-        near_{u} = torch.tril(torch.ones({x}.shape[1], {x}.shape[1], device={x}.device), diagonal=128)
-        {x} = {x} * near_{u}[-1, 0]
-        """,
-        """
-        freq_{u} = 1.0 / (10000.0 ** (torch.arange(0, 64, 2, device={x}.device).float() / 64))
-        {x} = {x} + 0.0 * freq_{u}.sum()
-        ---
-        mask_{u} = torch.full((64, 64), float("-inf"), device={x}.device).triu(1)
-        {x} = {x} + 0.0 * mask_{u}[0, 0]
-        """,
-    ),
-    _faults(
-        "AWP307",
-        "layer",
-        """
-        {x} = {x}.contiguous().contiguous()
-        ---
-        {x} = {x}.to(torch.float32).to(torch.float32)
-        ---
-        {x} = {x}.detach().detach()
-        """,
-        """
-        {x} = {x}.transpose(-1, -2).contiguous().transpose(-1, -2)
-        ---
-        {x} = {x}.to(torch.bfloat16).to(torch.float32)
-        ---
-        {x} = {x}.detach().clone()
-        """,
-    ),
-    _faults(
-        "AWP309",
-        "class",
-        """
-        @torch.inference_mode()
-        def generate_more_{u}(self, input_ids: torch.LongTensor, max_new_tokens: int):
-            cache, step = None, input_ids
-            for _ in range(max_new_tokens):
-                out = self(step, past_key_values=cache, use_cache=True)
-                cache, step = out.past_key_values, out.logits[:, -1:].argmax(-1)
-                input_ids = torch.cat([input_ids, step], dim=-1)
-            return input_ids
-        """,
-        """
-        @torch.inference_mode()
-        def generate_more_{u}(self, input_ids: torch.LongTensor, max_new_tokens: int):
-            out_ids = input_ids.new_empty(input_ids.shape[0], max_new_tokens)
-            cache, step = None, input_ids
-            for index in range(max_new_tokens):
-                out = self(step, past_key_values=cache, use_cache=True)
-                cache, step = out.past_key_values, out.logits[:, -1:].argmax(-1)
-                out_ids[:, index : index + 1] = step
-            return out_ids
-        """,
-    ),
-)
-
-PRECISION = (
-    _faults(
-        "AWP701",
-        "module",
-        """
-        def predict_{u}(name: str, texts: list[str]):
-            from transformers import AutoModel, AutoTokenizer
-
-            tokenizer = AutoTokenizer.from_pretrained(name)
-            model = AutoModel.from_pretrained(name).to("cuda").eval()
-            inputs = tokenizer(texts, padding=True, return_tensors="pt").to("cuda")
-            return model(**inputs).last_hidden_state[:, 0].mean(-1).tolist()
-        """,
-        """
-        @torch.inference_mode()
-        def predict_{u}(name: str, texts: list[str]):
-            from transformers import AutoModel, AutoTokenizer
-
-            tokenizer = AutoTokenizer.from_pretrained(name)
-            model = AutoModel.from_pretrained(name).to("cuda").eval()
-            inputs = tokenizer(texts, padding=True, return_tensors="pt").to("cuda")
-            return model(**inputs).last_hidden_state[:, 0].mean(-1)
-        """,
-    ),
-    _faults(
-        "AWP704",
-        "module",
-        """
-        @torch.inference_mode()
-        def generate_image_{u}(unet: nn.Module, latents: torch.Tensor, num_inference_steps: int):
-            latents = latents.to("cuda")
-            for t in range(num_inference_steps):
-                with torch.autocast("cuda", dtype=torch.bfloat16):
-                    noise = unet(latents, t)
-                latents = latents - 0.1 * noise
-            return latents
-        """,
-        """
-        @torch.inference_mode()
-        def generate_image_{u}(unet: nn.Module, latents: torch.Tensor, num_inference_steps: int):
-            latents = latents.to("cuda")
-            with torch.autocast("cuda", dtype=torch.bfloat16):
-                for t in range(num_inference_steps):
-                    latents = latents - 0.1 * unet(latents, t)
-            return latents
-        """,
-    ),
-    _faults(
-        "AWP706",
-        "layer",
-        """
-        wide_{u} = {x}.double().std()
-        {x} = ({x} / wide_{u}).to({x}.dtype)
-        ---
-        wide_{u} = {x}.to(torch.float64)
-        {x} = (wide_{u} * 0.5).float()
-        """,
-        """
-        wide_{u} = {x}.float().std()
-        {x} = ({x} / wide_{u}).to({x}.dtype)
-        ---
-        step_{u} = np.float64(0.5)
-        {x} = {x} * float(step_{u})
-        """,
-    ),
-)
-
-SERVING = (
-    _faults(
-        "AWP804",
-        "module",
-        """
-        def engine_{u}(name: str):
-            from vllm import LLM
-
-            return LLM(model=name, enforce_eager=True)
-        ---
-        def engine_{u}(name: str):
-            import sglang
-
-            return sglang.Engine(model_path=name, disable_cuda_graph=True)
-        """,
-        """
-        def engine_{u}(name: str):
-            from vllm import LLM
-
-            return LLM(model=name, enforce_eager=False)
-        ---
-        def engine_{u}(name: str, eager: bool):
-            from vllm import LLM
-
-            return LLM(model=name, enforce_eager=eager)
-        """,
-    ),
-    _faults(
-        "AWP805",
-        "module",
-        """
-        def engine_{u}(name: str):
-            from vllm import LLM
-
-            return LLM(model=name, max_num_seqs=1)
-        ---
-        def engine_{u}(name: str):
-            from vllm import AsyncEngineArgs
-
-            return AsyncEngineArgs(model=name, gpu_memory_utilization=0.3)
-        """,
-        """
-        def engine_{u}(name: str):
-            from vllm import LLM
-
-            return LLM(model=name, max_num_seqs=256, gpu_memory_utilization=0.9)
-        """,
-    ),
-    _faults(
-        "AWP806",
-        "module",
-        """
-        def engine_{u}(name: str):
-            from vllm import LLM
-
-            return LLM(model=name, enable_prefix_caching=False)
-        ---
-        def engine_{u}(name: str):
-            import sglang
-
-            return sglang.Engine(model_path=name, disable_radix_cache=True)
-        """,
-        """
-        def engine_{u}(name: str):
-            from vllm import LLM
-
-            return LLM(model=name, enable_prefix_caching=True, enable_chunked_prefill=True)
-        """,
-    ),
-    _faults(
-        "AWP811",
-        "module",
-        """
-        def start_{u}() -> None:
-            import os
-
-            os.environ["CUDA_LAUNCH_BLOCKING"] = "1"
-        ---
-        def start_{u}() -> None:
-            torch.autograd.set_detect_anomaly(True)
-        """,
-        """
-        def start_{u}() -> None:
-            import os
-
-            os.environ["CUDA_LAUNCH_BLOCKING"] = "0"
-        ---
-        def start_{u}() -> None:
-            torch.autograd.set_detect_anomaly(False)
-        """,
-    ),
-)
-
-COMMUNICATION = (
-    _faults(
-        "AWP901",
-        "layer",
-        """
-        for part_{u} in {x}.unbind(0):
-            torch.distributed.all_reduce(part_{u})
-        """,
-        """
-        torch.distributed.all_reduce({x})
-        """,
-    ),
-    _faults(
-        "AWP902",
-        "layer",
-        """
-        flags_{u} = [None]
-        torch.distributed.broadcast_object_list(flags_{u}, src=0)
-        ---
-        torch.distributed.barrier()
-        """,
-        """
-        torch.distributed.broadcast({x}, src=0)
-        ---
-        rank_{u} = torch.distributed.get_rank()
-        {x} = {x} * float(rank_{u} >= 0)
-        """,
-    ),
-)
-
-REST = (*BATCHING, *FUSION, *PRECISION, *SERVING, *COMMUNICATION)

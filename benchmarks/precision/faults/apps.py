@@ -1,16 +1,11 @@
-"""Faults and look-alikes that need a small application around them; :mod:`faults` says what the kinds mean."""
+"""Faults and look-alikes of several families that need a small application around them."""
 
 from __future__ import annotations
 
-from faults import Faults, snippets
-
-
-def _faults(rule: str, kind: str, bad: str, good: str, same: tuple[str, ...] = ()) -> Faults:
-    return Faults(rule, kind, snippets(bad), snippets(good), same)
-
+from faults.table import faults
 
 APPS = (
-    _faults(
+    faults(
         "AWP207",
         "file",
         """
@@ -40,7 +35,7 @@ APPS = (
                 return self.model(**batch.to("cuda")).logits
         """,
     ),
-    _faults(
+    faults(
         "AWP301",
         "layer",
         """
@@ -55,7 +50,7 @@ APPS = (
         {x} = F.silu({x}) + {x}
         """,
     ),
-    _faults(
+    faults(
         "AWP308",
         "module",
         """
@@ -85,7 +80,7 @@ APPS = (
                 return torch.relu(self.norm(self.conv(pixel_values)))
         """,
     ),
-    _faults(
+    faults(
         "AWP801",
         "file",
         """
@@ -127,7 +122,7 @@ APPS = (
             return app
         """,
     ),
-    _faults(
+    faults(
         "AWP802",
         "file",
         """
@@ -159,7 +154,7 @@ APPS = (
             return app
         """,
     ),
-    _faults(
+    faults(
         "AWP808",
         "file",
         """
