@@ -1,12 +1,10 @@
-"""Small projects, linked from source texts; and lets the tests of this folder import ``heated``."""
+"""Small projects, linked from source texts."""
 
 from __future__ import annotations
 
 import ast
-import sys
 import textwrap
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -16,8 +14,6 @@ from awp_lint.detector.semantics.index import IndexedFile
 from awp_lint.detector.semantics.linked import Linked
 from awp_lint.detector.semantics.names import FileNames
 from awp_lint.detector.semantics.summaries import summarise_file
-
-sys.path.insert(0, str(Path(__file__).parent))
 
 Link = Callable[..., Linked]
 
