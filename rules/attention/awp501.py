@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING
 from awp_lint.detector.finding import Confidence, Event, Fix, RootCause
 from awp_lint.detector.semantics.values import Device
 from awp_lint.detector.semantics.view import FileView, FunctionView, Region
-from awp_lint.rules.attention.pattern import Attention, What, applied_weights, find_attention
+from awp_lint.rules.attention.pattern import (
+    Attention,
+    What,
+    applied_weights,
+    find_attention,
+    scores_of,
+    softmax_input,
+)
 from awp_lint.rules.base import Candidate, Rule
 from awp_lint.rules.common import (
     assigned_name,
@@ -43,6 +50,12 @@ _SCORES_CALLS = frozenset(
     for what in ("attention", "attn")
     for result in ("scores", "probs", "weights")
 )
+#: Methods that are given the scores and do the rest: softmax, dropout and the product with the values.
+_APPLY_CALLS = frozenset(
+    f"{private}{name}"
+    for private in ("", "_")
+    for name in ("forward_attention", "apply_attention", "compute_attention", "attend", "weighted_sum")
+)
 
 
 class ManualAttention(Rule):
@@ -55,13 +68,13 @@ class ManualAttention(Rule):
     event = Event.LAUNCHES
     words = (b"softmax", b"get_attention_scores", b"attention_probs", b"attn_probs")
     nodes = (ast.Call,)
-    calls = _SCORES_CALLS | {"softmax"}
+    calls = _SCORES_CALLS | _APPLY_CALLS | {"softmax"}
     over = ("AWP303", "AWP301")
 
     summary = "attention is written out by hand instead of one fused call"
     what = """
         A matrix product of queries and keys, scaling, masks, a softmax and a product with the values, in any spelling
-        (`@`, `matmul`, `bmm`, `baddbmm`, `einsum`), within one function.
+        (`@`, `matmul`, `bmm`, `baddbmm`, `einsum`), within one function, or with either half in a method of its own.
         """
     why = """
         Each step is a kernel of its own and writes the whole score matrix, queries × keys for every head, to memory and
@@ -115,6 +128,9 @@ class ManualAttention(Rule):
         assert isinstance(node, ast.Call)
         if callee(node) in _SCORES_CALLS:
             yield from _split(node, view, file)
+            return
+        if callee(node) in _APPLY_CALLS:
+            yield from _handed_on(node, view, file)
             return
         attention = find_attention(node, view)
         if attention is None or view.value(attention.scores).device is Device.HOST:
@@ -196,6 +212,62 @@ def _split(node: ast.Call, view: FunctionView, file: FileView) -> Iterator[Candi
         frequency=frequency,
         why=(f"scores by `{callee(node)}`, product in line {output.lineno}", *frequency_reason(frequency)),
     )
+
+
+def _handed_on(node: ast.Call, view: FunctionView, file: FileView) -> Iterator[Candidate]:
+    """Attention whose second half stands in a method of its own: it is given the scores and the values."""
+    scores = next((arg for arg in node.args if scores_of(arg, node, view) is not None), None)
+    product = None if scores is None else scores_of(scores, node, view)
+    if scores is None or product is None or view.value(product).device is Device.HOST:
+        return
+    rest = _own_methods(node, view, file)
+    if not rest or not all(_applies(v) for v in rest):
+        return
+    frequency = served_frequency(view, node)
+    if frequency is None:
+        return
+    confidence = lower(judge(frequency), Confidence.MEDIUM)
+    if view.regions(node) & Region.FALLBACK or any(_has_fused_twin(v, file) for v in (view, *rest)):
+        confidence = Confidence.LOW
+    first, last = view.statement(product), view.statement(node)
+    yield Candidate(
+        node=last,
+        lines=(first, last) if first.lineno <= last.lineno else (last, last),
+        message=f"the scores of line {first.lineno} are a whole matrix, applied by `{short(node.func, 40)}`",
+        action="call `F.scaled_dot_product_attention` on queries, keys and values (a position bias as its mask)",
+        confidence=confidence,
+        frequency=frequency,
+        why=(f"product in line {first.lineno}, softmax in `{callee(node)}`", *frequency_reason(frequency)),
+    )
+
+
+def _own_methods(call: ast.Call, view: FunctionView, file: FileView) -> list[FunctionView]:
+    """The definitions of the file that ``self.method(…)`` may run, of the class itself before those of its bases."""
+    wanted = set(view.targets(call))
+    found = [v for v in file.functions() if f"{v.module}.{v.qualname}".lstrip(".") in wanted]
+    if found or view.class_name is None or getattr(getattr(call.func, "value", None), "id", None) != "self":
+        return found
+    named = [v for v in file.functions() if v.class_name is not None and v.qualname.endswith(f".{callee(call)}")]
+    own = [v for v in named if v.class_name == view.class_name]
+    bases = {base.rpartition(".")[2] for base in view.class_bases}
+    return own or [v for v in named if (v.class_name or "").rpartition(".")[2] in bases]
+
+
+def _applies(view: FunctionView) -> bool:
+    """Whether a function takes a softmax of one of its parameters and multiplies the weights with another."""
+    given = (
+        {arg.arg for arg in (*view.node.args.posonlyargs, *view.node.args.args)}
+        if hasattr(view.node, "args")
+        else set()
+    )
+    for call in view.nodes(ast.Call):
+        source = softmax_input(call, view) if isinstance(call, ast.Call) and callee(call) == "softmax" else None
+        if source is None or not names_in(source) & given:
+            continue
+        assert isinstance(call, ast.Call)
+        if applied_weights(call, view) is not None:
+            return True
+    return False
 
 
 def _capped(attention: Attention) -> bool:

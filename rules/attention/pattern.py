@@ -98,6 +98,14 @@ def find_attention(softmax: ast.Call, view: FunctionView) -> Attention | None:
     return attention
 
 
+def scores_of(node: ast.expr, at: ast.AST, view: FunctionView) -> ast.expr | None:
+    """The product of queries and swapped keys that a value is, through scaling, masks, casts and local names, where
+    that product is meant to be weighed by somebody else: None for other products."""
+    backward = _Backward(view)
+    found = backward.follow(node, at, 0)
+    return found if found is not None and backward.operands(found)[2] else None
+
+
 def applied_weights(node: ast.expr, view: FunctionView) -> ast.expr | None:
     """The matrix product that a value flows into, through casts, dropout and local names."""
     found = _Forward(view).follow(node, 0)
