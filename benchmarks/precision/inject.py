@@ -3,7 +3,7 @@
     python benchmarks/precision/inject.py FOLDER [AWP101 AWP5 ...] [--sites 100] [--seed 7] [--show] [--save NAME]
 
 FOLDER is the unpacked ``transformers`` package. Functions and classes are drawn by the seed from its model files (those
-of at most 1,000 lines); each gets up to three snippets of ``faults.py``, faults and look-alikes with their spellings in
+of at most 1,000 lines); each gets up to three snippets of ``faults``, faults and look-alikes with their spellings in
 turn. The changed files are copied to a package of their own and scanned once, all rules on, at the default level (a
 rule that is hidden there as a whole: at its own, and its row has a star). A
 fault counts as found where its rule (alone, or absorbed by another one's finding) has a finding on its lines; a
@@ -33,8 +33,6 @@ from textwrap import indent
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from faults import ALL, Faults
-from faults_apps import APPS
-from faults_rest import REST
 
 from awp_lint.detector.config import Settings
 from awp_lint.detector.finding import Confidence, Finding
@@ -324,7 +322,7 @@ def main() -> None:
     parser.add_argument("--show", action="store_true")
     parser.add_argument("--save", type=Path)
     arguments = parser.parse_args()
-    chosen = [one for one in (*ALL, *REST, *APPS) if one.rule.startswith(tuple(arguments.rules))]
+    chosen = [one for one in ALL if one.rule.startswith(tuple(arguments.rules))]
     available = sites(arguments.folder)
     print("rule    faults found              look-alikes false alarms       others")
     rows: list[str] = []

@@ -297,6 +297,11 @@ def child_nodes(node: ast.AST) -> list[ast.AST]:
     return found
 
 
+def is_none(node: ast.AST | None) -> bool:
+    """Whether an expression is the word ``None``."""
+    return isinstance(node, ast.Constant) and node.value is None
+
+
 def descendants(node: ast.AST) -> Iterator[ast.AST]:
     """The node and all nodes below but contexts and operators, in no order: ``ast.walk`` at a third of its cost."""
     pending = [node]

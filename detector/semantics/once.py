@@ -9,7 +9,7 @@ import ast
 import re
 from collections.abc import Iterable
 
-from awp_lint.detector.semantics.definition import descendants
+from awp_lint.detector.semantics.definition import descendants, is_none
 
 
 def last_name(node: ast.expr) -> str | None:
@@ -164,7 +164,7 @@ def leaves_when_made(node: ast.stmt, later: list[ast.stmt]) -> bool:
     if isinstance(test, ast.Compare) and len(test.ops) == 1:
         right = test.comparators[0]
         if isinstance(test.ops[0], ast.Is) and isinstance(test.left, ast.Name):
-            return _is_none(right) and _unset(test.left.id, later)
+            return is_none(right) and _unset(test.left.id, later)
         if isinstance(test.ops[0], ast.In):
             return _lasts(right) and any(_puts_into(part, ast.dump(right)) for part in _parts(later))
         if isinstance(test.ops[0], ast.IsNot):
@@ -195,7 +195,7 @@ def _found_in_cache(test: ast.expr, left: ast.Return, later: list[ast.stmt]) -> 
     ):
         return False
     name = first.left.id
-    if not (_CACHED.fullmatch(name) and left.value is not None and _is_none(first.comparators[0])):
+    if not (_CACHED.fullmatch(name) and left.value is not None and is_none(first.comparators[0])):
         return False
     if not any(isinstance(part, ast.Name) and part.id == name for part in descendants(left.value)):
         return False
@@ -225,14 +225,10 @@ def _same_as_last(node: ast.If, later: list[ast.stmt]) -> bool:
     )
 
 
-def _is_none(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and node.value is None
-
-
 def _unset(name: str, later: list[ast.stmt]) -> bool:
     """Whether what follows takes back what lets it run: ``if _path is None: return … _path = None``."""
     bound = [s for s in later if isinstance(s, ast.Assign) and getattr(s.targets[0], "id", None) == name]
-    return name.startswith("_") and bool(bound) and _is_none(bound[-1].value)
+    return name.startswith("_") and bool(bound) and is_none(bound[-1].value)
 
 
 def _returned(node: ast.If) -> ast.expr | None:
@@ -304,7 +300,7 @@ def first_step(test: ast.expr, taken: bool) -> bool:
         op = test.ops[0]
         return isinstance(op, (ast.NotEq, ast.Gt)) if taken else isinstance(op, (ast.Eq, ast.LtE))
     name = _looked_up(test.left) or last_name(test.left)
-    if name is None or not (isinstance(right, ast.Constant) and right.value is None):
+    if name is None or not is_none(right):
         return False
     if isinstance(test.ops[0], ast.IsNot):
         return bool(_PROMPT_INPUTS.fullmatch(name)) if taken else bool(_STEP_STATE.fullmatch(name))
@@ -408,12 +404,11 @@ def _missing(test: ast.expr) -> set[str]:
     if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.Or):  # … or too small, or on another device
         return set().union(*map(_missing, test.values))
     if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], ast.Is):
-        right = test.comparators[0]
-        if isinstance(right, ast.Constant) and right.value is None:
-            if isinstance(test.left, ast.Attribute):
-                return {test.left.attr}
-            if isinstance(test.left, ast.Name):
-                return {test.left.id}
+        left = test.left if is_none(test.comparators[0]) else None
+        if isinstance(left, ast.Attribute):
+            return {left.attr}
+        if isinstance(left, ast.Name):
+            return {left.id}
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         operand = test.operand
         if isinstance(operand, ast.Attribute):

@@ -10,7 +10,7 @@ import ast
 import re
 from collections.abc import Callable
 
-from awp_lint.detector.semantics.definition import Definition, descendants
+from awp_lint.detector.semantics.definition import Definition, descendants, is_none
 from awp_lint.detector.semantics.once import last_name
 from awp_lint.detector.semantics.view import Region
 
@@ -403,12 +403,12 @@ def _compare_region(test: ast.Compare, taken: bool) -> Region:
     if name is None:
         return Region.NONE
     lowered = name.lower()
-    is_none = isinstance(right, ast.Constant) and right.value is None
-    if is_none and (lowered in ("labels", "label", "targets", "loss", "loss_fn") or _LABELS.fullmatch(lowered)):
+    absent = is_none(right)
+    if absent and (lowered in ("labels", "label", "targets", "loss", "loss_fn") or _LABELS.fullmatch(lowered)):
         wants = isinstance(test.ops[0], (ast.IsNot, ast.NotEq))
         return Region.TRAINING if wants == taken else Region.NONE
     prepared = _PREPARED.fullmatch(lowered) or _HOST_COPY.fullmatch(lowered)
-    if is_none and prepared and isinstance(test.ops[0], (ast.Is, ast.IsNot)):
+    if absent and prepared and isinstance(test.ops[0], (ast.Is, ast.IsNot)):
         return Region.FALLBACK if isinstance(test.ops[0], ast.Is) == taken else Region.NONE
     if lowered in ("order", "this_order") and isinstance(right, ast.Constant) and right.value == 2:
         # multistep solvers are of the second order by default; those of the first have branches of their own

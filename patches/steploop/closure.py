@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping
 
+from awp_lint.detector.semantics.definition import is_none
 from awp_lint.detector.semantics.library.facts import lookup
 from awp_lint.detector.semantics.model import FunctionModel
 from awp_lint.detector.semantics.values import Kind
@@ -20,7 +21,6 @@ from awp_lint.patches.steploop.patterns import (
     cut_to_length,
     guard,
     inside,
-    is_none,
     loaded,
     masks,
     only_ends,

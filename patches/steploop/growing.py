@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ast
 
+from awp_lint.detector.semantics.definition import is_none
 from awp_lint.detector.semantics.model import FunctionModel
-from awp_lint.patches.steploop.patterns import is_none
 from awp_lint.patches.steploop.project import ProjectPart
 from awp_lint.rules.common import argument, callee
 

@@ -34,10 +34,6 @@ def called(node: ast.expr) -> ast.expr:
     return node.func if isinstance(node, ast.Call) else node
 
 
-def is_none(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and node.value is None
-
-
 def only_ends(statement: ast.Assign, view: FunctionModel, roles: Roles) -> bool:
     """Whether all that a name is bound for is to end slices: ``x[:, :end]``."""
     target = statement.targets[0]

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from awp_lint.detector.finding import Confidence, Effect, Event, Fix, RootCause, Safety
+from awp_lint.detector.semantics.definition import is_none
 from awp_lint.detector.semantics.view import FileView, Frequency, FunctionView, Level
 from awp_lint.rules.base import Candidate, Rule
 from awp_lint.rules.common import (
@@ -103,7 +104,7 @@ class ExpandedKv(Rule):
         if frequency is None:
             return
         mask = argument(node, 3, "attn_mask")
-        unmasked = mask is None or (isinstance(mask, ast.Constant) and mask.value is None)
+        unmasked = mask is None or is_none(mask)
         confidence = lower(self.confidence, sureness(view, node, frequency))
         if not unmasked and not (whole_program(frequency) and _none_in_steps(mask, frequency, view)):
             confidence = Confidence.LOW
@@ -172,7 +173,7 @@ def _none_in_steps(mask: ast.expr | None, frequency: Frequency, view: FunctionVi
     if not isinstance(mask, ast.Name) or Level.TOKEN not in frequency.path:
         return False
     given = [s.value for s in view.assignments(mask.id) if isinstance(s, ast.Assign)]
-    return any(isinstance(value, ast.Constant) and value.value is None for value in given)
+    return any(is_none(value) for value in given)
 
 
 def _repeat_of(key: ast.expr, view: FunctionView) -> ast.Call | None:

@@ -137,7 +137,7 @@ def carries_state(call: ast.Call, loop: ast.AST) -> bool:
 
     What the call returns, or leaves in a cache that is handed to it, flows into its arguments.
     """
-    if any(k.arg is not None and _CACHE.search(k.arg) and not _nothing(k.value) for k in call.keywords):
+    if any(k.arg is not None and _CACHE.search(k.arg) and not isinstance(k.value, ast.Constant) for k in call.keywords):
         return True
     sources: dict[str, set[str]] = {}  # what each name of the body is made of
     made: set[str] = set()  # names that hold what the call returns
@@ -217,10 +217,6 @@ def _first_use(name: str, loop: ast.AST) -> int:
     return min(lines, default=0)
 
 
-def _nothing(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant)
-
-
 def in_pieces(view: FunctionView, loop: ast.For | ast.AsyncFor | ast.comprehension) -> bool:
     """Whether the loop goes over steps, or over the tiles and chunks of one input, which are apart on purpose."""
     if _PIECES.search(view.qualname.rpartition(".")[2].lower()):
@@ -235,22 +231,23 @@ def along_another_axis(call: ast.Call, loop: ast.For | ast.AsyncFor | ast.compre
     """Whether each pass takes a stretch of all samples, along an axis that is not the batch's: ``x[:, :, i : i + 1]``,
     ``for part in x.split(8, dim=2)``. Stretches belong to one another, as those of a causal cache do."""
     names = target_names(loop.target)
-    made = loop.iter
-    if isinstance(made, ast.Call) and callee(made) in ("split", "chunk", "tensor_split", "unbind"):
-        for keyword in made.keywords:
-            if (
-                keyword.arg == "dim"
-                and isinstance(keyword.value, ast.Constant)
-                and keyword.value.value not in (0, None)
-            ):
-                return True
-    for part in (inner for given in call.args for inner in ast.walk(given)):
-        if isinstance(part, ast.Subscript) and isinstance(part.slice, ast.Tuple) and len(part.slice.elts) > 1:
-            first, *others = part.slice.elts
-            whole = isinstance(first, ast.Slice) and first.lower is first.upper is first.step is None
-            if whole and any(isinstance(o, ast.Slice) and names & names_in(o) for o in others):
-                return True
-    return False
+    parts = (part for given in call.args for part in ast.walk(given))
+    return _split_inside(loop.iter) or any(isinstance(p, ast.Subscript) and _all_samples(p, names) for p in parts)
+
+
+def _split_inside(made: ast.expr) -> bool:
+    """``x.split(8, dim=2)``."""
+    if not isinstance(made, ast.Call) or callee(made) not in ("split", "chunk", "tensor_split", "unbind"):
+        return False
+    axes = [keyword.value for keyword in made.keywords if keyword.arg == "dim"]
+    return any(isinstance(axis, ast.Constant) and axis.value not in (0, None) for axis in axes)
+
+
+def _all_samples(taken: ast.Subscript, names: frozenset[str]) -> bool:
+    """``x[:, :, i : i + 1]`` with ``i`` among the names."""
+    first, *others = taken.slice.elts if isinstance(taken.slice, ast.Tuple) and taken.slice.elts else (taken.slice,)
+    whole = isinstance(first, ast.Slice) and first.lower is first.upper is first.step is None
+    return whole and any(isinstance(other, ast.Slice) and names & names_in(other) for other in others)
 
 
 def one_of_many(call: ast.Call, loop: ast.For | ast.AsyncFor | ast.comprehension) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from awp_lint.detector.finding import Confidence, Edit, Effect, Event, Fix, RootCause, Safety
+from awp_lint.detector.semantics.definition import is_none
 from awp_lint.detector.semantics.positions import takes_last
 from awp_lint.detector.semantics.values import Device, Kind
 from awp_lint.detector.semantics.view import FileView, FunctionView
@@ -188,14 +189,8 @@ def _of_one_token(hidden: ast.expr, view: FunctionView) -> bool:
         if keyword.arg is not None and _PASTS.fullmatch(keyword.arg) and isinstance(keyword.value, ast.Name):
             inside = [loops[0] in view.loops(statement) for statement in view.assignments(keyword.value.id)]
             before = [s for s in view.assignments(keyword.value.id) if loops[0] not in view.loops(s)]
-            return any(inside) and any(not _nothing(s) for s in before)
+            return any(inside) and any(not is_none(getattr(s, "value", None)) for s in before)
     return False
-
-
-def _nothing(statement: ast.stmt) -> bool:
-    """``cache = None``."""
-    value = statement.value if isinstance(statement, ast.Assign | ast.AnnAssign) else None
-    return isinstance(value, ast.Constant) and value.value is None
 
 
 _SMALL = 16_384  # entries of a vocabulary

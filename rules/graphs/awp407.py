@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 
 from awp_lint.detector.finding import Confidence, Event, RootCause
+from awp_lint.detector.semantics.definition import is_none
 from awp_lint.detector.semantics.values import Device, Kind
 from awp_lint.detector.semantics.view import FileView, FunctionView, LoopKind
 from awp_lint.rules.base import Candidate, Rule
@@ -164,7 +165,7 @@ def _dynamic_cache(call: ast.Call, loop: ast.For | ast.While, view: FunctionView
             continue
         if id(statement) in inside:
             taken = taken or any(isinstance(p, ast.Attribute) and p.attr in _CACHES[:2] for p in ast.walk(value))
-        elif isinstance(value, ast.Constant) and value.value is None:
+        elif is_none(value):
             empty = True
         elif isinstance(value, ast.Call) and _DYNAMIC.search(view.qualified(value.func) or ""):
             empty = taken = True

@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 
 from awp_lint.detector.finding import Edit, Effect, Fix, Safety
+from awp_lint.detector.semantics.definition import is_none
 from awp_lint.detector.semantics.values import DTypeClass, Kind
 from awp_lint.detector.semantics.view import FunctionView, LoopKind
 from awp_lint.rules.common import callee, names_in, short
@@ -109,7 +110,7 @@ def _not_none(branch: ast.If, definition: Definition) -> Fix | None:
     pairs += [(a, d) for a, d in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if d is not None]
     for argument, default in pairs:
         said = ast.unparse(argument.annotation) if argument.annotation is not None else ""
-        if argument.arg == test.id and isinstance(default, ast.Constant) and default.value is None:
+        if argument.arg == test.id and is_none(default):
             if "Tensor" not in said or re.search(r"\b(bool|int|float|list|List|tuple|Tuple)\b", said):
                 return None  # a flag or a list may be given, too
             return Fix(
@@ -127,9 +128,7 @@ def _still_optional(statement: ast.stmt, name: str) -> bool:
     if not isinstance(statement, ast.Assign):
         return False
     value = statement.value
-    return (isinstance(value, ast.Constant) and value.value is None) or (
-        isinstance(value, ast.Call | ast.BinOp) and name in names_in(value)
-    )
+    return is_none(value) or (isinstance(value, ast.Call | ast.BinOp) and name in names_in(value))
 
 
 def _raise_later(branch: ast.If, definition: Definition) -> Fix | None:

@@ -26,7 +26,7 @@ def _load() -> ModuleType:
 
 
 inject = _load()
-FAULTS = (*inject.ALL, *inject.REST, *inject.APPS)
+FAULTS = inject.ALL
 
 
 @pytest.mark.parametrize("faults", FAULTS, ids=lambda one: one.rule)

@@ -1,10 +1,12 @@
-"""Small projects, linked from source texts."""
+"""Small projects, linked from source texts; and lets the tests of this folder import ``heated``."""
 
 from __future__ import annotations
 
 import ast
+import sys
 import textwrap
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -14,6 +16,8 @@ from awp_lint.detector.semantics.index import IndexedFile
 from awp_lint.detector.semantics.linked import Linked
 from awp_lint.detector.semantics.names import FileNames
 from awp_lint.detector.semantics.summaries import summarise_file
+
+sys.path.insert(0, str(Path(__file__).parent))
 
 Link = Callable[..., Linked]
 

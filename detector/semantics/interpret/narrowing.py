@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from awp_lint.detector.semantics.definition import is_none
 from awp_lint.detector.semantics.interpret.annotations import annotated
 from awp_lint.detector.semantics.interpret.machine import NONE, Machine
 from awp_lint.detector.semantics.values import UNKNOWN, Certainty, DTypeClass, Kind, Value, make
@@ -46,7 +47,7 @@ def _comparison(m: Machine, test: ast.Compare, truth: bool) -> None:
     if len(test.ops) != 1:
         return
     right = test.comparators[0]
-    if not (isinstance(right, ast.Constant) and right.value is None):
+    if not is_none(right):
         return
     name = _slot(m, test.left)
     if name is None:

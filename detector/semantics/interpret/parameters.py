@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
-from awp_lint.detector.semantics.definition import descendants
+from awp_lint.detector.semantics.definition import descendants, is_none
 from awp_lint.detector.semantics.interpret.annotations import annotated
 from awp_lint.detector.semantics.interpret.classes import instance
 from awp_lint.detector.semantics.interpret.conventions import (
@@ -150,7 +150,7 @@ def _holds_others(annotation: ast.expr | None) -> bool:
     else:
         outer = annotation.value if isinstance(annotation, ast.Subscript) else annotation
         return _short(outer) in _CONTAINERS
-    none = [m for m in members if isinstance(m, ast.Constant) and m.value is None]
+    none = [m for m in members if is_none(m)]
     return len(none) < len(members) and all(_holds_others(member) for member in members if member not in none)
 
 
