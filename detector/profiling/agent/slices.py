@@ -10,7 +10,7 @@ from typing import Any, Callable, Protocol
 from awp_lint.detector.profiling.agent.aim import Aim
 from awp_lint.detector.profiling.agent.errand import Errand
 from awp_lint.detector.profiling.agent.files import Record
-from awp_lint.detector.profiling.agent.life import here
+from awp_lint.detector.profiling.agent.life import Life, here
 from awp_lint.detector.profiling.agent.pace import Pace
 from awp_lint.detector.profiling.agent.process import threads
 from awp_lint.detector.profiling.agent.state import State
@@ -19,6 +19,7 @@ from awp_lint.detector.profiling.agent.tracer import Tracer, Unavailable, reduce
 _EVENTS = 20_000  # a slice's bound: stop and export hold the GIL, some 0.2 s for as many
 _BYTES_PER_EVENT = 350  # of exported JSON
 _SHAPED = 16  # units of the slice with shapes, at most
+_TOO_LARGE = 5  # times the bound: a unit of which no slice with shapes is made
 _AIMED = 4  # slices in a round that wait for marks which run now and then ...
 _AIMING = 10.0  # s, ... and how long they may take together
 _SHAPING = 5.0  # s, after which a slice with shapes ends with what it has
@@ -128,33 +129,34 @@ class Slices:
         from it.
         """
         torch = torch_module()
-        if torch is None or not self.pace.ticking():
+        if torch is None or not self.pace.ticking() or self._bytes_per_unit > _TOO_LARGE * _EVENTS * _BYTES_PER_EVENT:
             return False
         count = max(min(self.fitting(), 2), min(_SHAPED, self.fitting() // 2))
         requests, steps = self._unit_codes()
         found: list[Any] = []
         with self._slice_around():
-            look = Errand(lambda: found.append(here()), due=lambda: False, codes=steps or requests, at_tick=True)
-            if not self._at_tick(look):
+            look = self._tick_errand(lambda: found.append(here()), steps or requests)
+            if not self._at_tick(look, 2 * _PATIENCE):
                 return False
-            overdue = perf_counter() + (_PATIENCE if steps and requests else 0.0)
 
             def begin() -> None:
                 found.append(self.pace.units())
                 self._start_slice(shapes=True)
 
-            start = Errand(begin, found[0], due=lambda: perf_counter() > overdue, codes=requests, at_tick=True)
-            if not self._at_tick(start):
+            prefill = bool(steps and requests)
+            if prefill:
+                prefill = self._at_tick(self._tick_errand(begin, requests, found[0]), _PATIENCE)
+            if not prefill and not self._at_tick(self._tick_errand(begin, steps or requests), 2 * _PATIENCE):
                 return False
-            window = self._open_slice("shapes", fp32=reduced_fp32(torch), prefill=bool(steps and start.met))
+            window = self._open_slice("shapes", fp32=reduced_fp32(torch), prefill=prefill)
             late = perf_counter() + _SHAPING
 
             def due() -> bool:
-                return self.pace.units() - found[1] > count or perf_counter() > late
+                return self.pace.units() - found[-1] > count or perf_counter() > late or self._give_way
 
             stop = Errand(self.tracer.stop, self.tracer.thread, after=True, due=due)
             try:
-                whole = self.end(stop) and self.pace.units() - found[1] > 1
+                whole = self.end(stop) and self.pace.units() - found[-1] > 1
                 self._end_with_slice(window)
                 self.host.close(window, whole, "" if whole else "no whole unit fitted the slice")
             except Stop:
@@ -163,6 +165,7 @@ class Slices:
                 self.host.close(window, False, self.host.why())
                 raise
             finally:
+                self._give_way = False
                 self.backend.off()
                 self._keep_slice(window)
             return whole
@@ -176,10 +179,15 @@ class Slices:
             codes[kinds.get(mark) == "request"].add(mark << 1 | 1)
         return frozenset(codes[True]), frozenset(codes[False])
 
-    def _at_tick(self, errand: Errand) -> bool:
-        """Have it done where a unit begins; False where none came in time."""
+    @staticmethod
+    def _tick_errand(do: Callable[[], None], codes: frozenset[int], thread: Life | None = None) -> Errand:
+        """Something to be done where a unit of these begins."""
+        return Errand(do, thread, due=lambda: False, codes=codes, at_tick=True)
+
+    def _at_tick(self, errand: Errand, seconds: float) -> bool:
+        """Have it done; False where no such unit began in time."""
         self.state.errand = errand
-        if self._patiently(errand, 2 * _PATIENCE):
+        if self._patiently(errand, seconds):
             return True
         if not errand.cancel():
             return errand.wait(5.0)

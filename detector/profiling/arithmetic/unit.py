@@ -78,7 +78,7 @@ def profile_object(
         result["missing"] = (
             "no step or request was seen that the arithmetic could be counted by"
             if kind == "run"
-            else "the run ended before a slice with the shapes of inputs"
+            else "no slice with the shapes of inputs: the run ended before it, or a unit is too large for one"
         )
         return result
     try:

@@ -127,7 +127,7 @@ def test_what_cannot_be_counted_is_told(tmp_path: Path) -> None:
 
 def test_why_there_is_nothing(tmp_path: Path) -> None:
     assert "no step or request" in arithmetic(None, "run")["missing"]
-    assert "ended before" in arithmetic(None)["missing"]
+    assert "run ended before it" in arithmetic(None)["missing"]
     damaged = tmp_path / "t.json"
     damaged.write_text("{")
     assert "could not be read" in arithmetic(shapes(str(damaged), [0, 100]))["missing"]
