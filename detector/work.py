@@ -11,6 +11,7 @@ import gc
 import hashlib
 import itertools
 import re
+import symtable
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -110,6 +111,16 @@ def parse(text: str, notebook: Notebook | None) -> ast.Module:
     return tree
 
 
+def check(text: str, notebook: Notebook | None) -> None:
+    """Whether a text can be parsed, at half the cost of its tree. Raises :class:`SourceError` as :func:`parse` does."""
+    if notebook is None:
+        with warnings.catch_warnings(), contextlib.suppress(Exception):
+            warnings.simplefilter("ignore")
+            symtable.symtable(text, "<source>", "exec")
+            return
+    parse(text, notebook)  # what it says is wrong; the table of names has faults of its own
+
+
 def collect_by_hand() -> None:
     """Collecting garbage while trees are built costs a fifth of the parse: it is done between files instead.
 
@@ -155,7 +166,7 @@ def facts_of(task: tuple[ReadFile, bool]) -> Made:
     try:
         text, notebook = read(file.found.path, file.found.real)
         if not wanted:
-            parse(text, notebook)
+            check(text, notebook)
             return Made(Brief(None), None)
         copied = _copies[0].beside(text, functools.partial(parse, notebook=notebook))
         tree = copied.tree()
@@ -172,10 +183,15 @@ def facts_of(task: tuple[ReadFile, bool]) -> Made:
     except Exception as error:  # as for rules: a fault of ours costs one file and not the run
         told = " ".join(f"{type(error).__name__}: {error}".split())[:200]
         return Made(Brief(Failure(f"its analysis failed ({told}): please report it")), None)
+    brief = _digests(facts, values) if _settings[0].cache else Brief(None)
+    return Made(brief, dumps((packed(facts), values)))
+
+
+def _digests(facts: FileFacts, values: FileValues) -> Brief:
+    """What tells later scans whether a file has changed for others."""
     digest = hashlib.blake2b(values.packed, digest_size=16)
     digest.update(" ".join(sorted(values.called)).encode("utf-8", "surrogatepass"))
-    brief = Brief(None, shape(facts), digest.digest())
-    return Made(brief, dumps((packed(facts), values)))
+    return Brief(None, shape(facts), digest.digest())
 
 
 def load_facts(data: bytes) -> tuple[FileFacts, FileValues]:

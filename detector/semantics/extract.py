@@ -45,6 +45,8 @@ _COMMENT = re.compile(r"#\s*awp:\s*(hot|setup|set-up)\b")
 
 _LEAVING = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 _SILENT = (ast.Name, ast.Constant)
+#: Values that say nothing of switches.
+_TELLING_NOTHING = frozenset((ast.BinOp, ast.Subscript, ast.Constant, ast.Tuple, ast.List, ast.Dict, ast.JoinedStr))
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
@@ -57,7 +59,7 @@ def extract(tree: ast.Module, text: str, copied: Copied | None = None) -> FileFa
 class _Extractor(Calling):
     def __init__(self, tree: ast.Module, text: str, copied: Copied | None) -> None:
         super().__init__()
-        self.repeating = None if copied is None else Repeating(self, copied)
+        self.repeating = None if copied is None else Repeating(copied)
         self.tree = tree
         self.text = text
         self.functions: list[FunctionDraft] = []
@@ -75,7 +77,7 @@ class _Extractor(Calling):
         top.kind = "module"
         self.block(self.tree.body, top, (), 0)
         for function, node in self.pending:  # grows while it is read
-            if self.repeating is None or not self.repeating.does(function, node):
+            if self.repeating is None or not self.repeating.does(function, node, self):
                 self.body(function, node)
         self.comments()
         functions = tuple([self.finished(f) for f in self.functions])
@@ -107,7 +109,7 @@ class _Extractor(Calling):
 
     def finished(self, f: FunctionDraft) -> FunctionFact:
         if f.repeated is not None:
-            return f.repeated.fact(self.property_names)
+            return f.repeated.fact(f, self.property_names)
         properties = tuple(
             (name, loops, line, guard)
             for name, (loops, line, guard) in f.properties.items()
@@ -407,9 +409,13 @@ class _Extractor(Calling):
     def flag(self, name: str, value: ast.expr, known: State | None, f: FunctionDraft) -> None:
         """``often = self.every > 0 and …``; ``seen = False`` … ``seen = True`` below a switch. ``known``: what it
         needed before."""
-        plain = type(value) is ast.Constant
+        kind = type(value)
+        plain = kind is ast.Constant
         if plain and not value.value:  # type: ignore[attr-defined]
             f.flags[name] = known
+            return
+        if not f.when and kind in _TELLING_NOTHING:
+            f.flags[name] = None
             return
         states = [b[:2] for b in f.holding()]
         if not plain:

@@ -61,35 +61,33 @@ class Walked(NamedTuple):
 class Repeating:
     """Takes over the facts of functions from those that read the same, while a file is walked."""
 
-    def __init__(self, walker: _Extractor, copied: Copied) -> None:
-        self._walker = walker
+    def __init__(self, copied: Copied) -> None:
         self._copied = copied
         self._walked: list[Walked] = []
 
-    def does(self, function: FunctionDraft, node: FunctionNode) -> bool:
+    def does(self, function: FunctionDraft, node: FunctionNode, walker: _Extractor) -> bool:
         """Walk a function's body, or take over what is known of it; False where that is none of ours."""
         if isinstance(node, ast.Lambda) or function.outer is None or function.outer.index:
             return False
         stretch = self._copied.of(node, function.cls >= 0)
         if stretch is None:
             return False
-        walker = self._walker
         holder = walker.classes[function.cls] if function.cls >= 0 else None
         copy = self._copied.copies.facts.get((stretch.text, holder is not None))
         if copy is not None and holds(copy.told, walker, holder):
             function.repeated = repeated = Repeated(copy, function, walker)
             walker.nodes += copy.nodes
             if holder is not None:
-                holder.attributes += repeated.attributes()
+                holder.attributes += repeated.attributes(function.index)
         else:
             self._copied.put_back(node)
             if function.body[0]:
                 function.body = (function.body[0], stretch.last, function.body[2])
-            self._walk(function, node, stretch, holder)
+            self._walk(function, node, stretch, walker)
         return True
 
-    def _walk(self, function: FunctionDraft, node: Named, stretch: Stretch, holder: ClassDraft | None) -> None:
-        walker = self._walker
+    def _walk(self, function: FunctionDraft, node: Named, stretch: Stretch, walker: _Extractor) -> None:
+        holder = walker.classes[function.cls] if function.cls >= 0 else None
         walker.asked = Asked()
         before = given(holder) if holder is not None else set()
         attributes = len(holder.attributes) if holder is not None else 0
@@ -178,21 +176,20 @@ class Repeated:
 
     def __init__(self, copy: FactsCopy, function: FunctionDraft, walker: Binding) -> None:
         self._copy = copy
-        self._function = function
-        self._moved = function.line - copy.fact.line
         self._refs: dict[Ref, Ref] = {}
         if function.index != copy.number:
             self._refs = {ref: walker.intern(_numbered(ref, function.index)) for ref in copy.own}
 
-    def attributes(self) -> list[tuple[str, int, Ref]]:
-        """What is added to those of the class."""
-        refs, number = self._refs, self._function.index
+    def attributes(self, number: int) -> list[tuple[str, int, Ref]]:
+        """What is added to those of the class, by the function with this number."""
+        refs = self._refs
         return [(name, number, refs.get(ref, ref)) for name, ref in self._copy.attributes]
 
-    def fact(self, property_names: set[str]) -> FunctionFact:
+    def fact(self, f: FunctionDraft, property_names: set[str]) -> FunctionFact:
         """The function's facts, where the names in ``property_names`` are properties."""
-        copy, f, refs, d = self._copy, self._function, self._refs, self._moved
+        copy, refs = self._copy, self._refs
         old = copy.fact
+        d = f.line - old.line
         calls = tuple([CallFact(c[0] + d, c[1], refs.get(c[2], c[2]), *c[3:]) for c in old.calls])
         loops = tuple([loop._replace(line=loop.line + d, end_line=loop.end_line + d) for loop in old.loops])
         branches = tuple([b._replace(line=b.line + d, end_line=b.end_line + d) for b in old.branches])

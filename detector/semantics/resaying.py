@@ -39,7 +39,7 @@ class ValuesCopy(NamedTuple):
     longest: int
 
 
-@functools.cache
+@functools.lru_cache(maxsize=4096)
 def _name(name: str) -> ast.Name:
     return ast.Name(id=name, ctx=ast.Load())
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import gc
 import itertools
 import textwrap
+import weakref
 
 import pytest
 
@@ -142,6 +144,22 @@ def test_bodies_of_known_functions_are_not_parsed() -> None:
     first = text[: text.index("def forward")].count("\n") + 1
     assert forward.header == (first, first) and forward.body == (first + 1, first + 10, 8)
     assert {call.line for call in forward.calls} == {first + 8, first + 9, first + 10}
+
+
+def test_trees_are_freed_without_the_help_of_the_collector() -> None:
+    copies = _check(["pkg.models.llama.modeling_llama"])
+    text = _TEXTS["pkg.models.mistral.modeling_mistral"] + _TEXTS["pkg.own.a"]
+    gc.disable()
+    try:
+        copied = copies.beside(text, ast.parse)
+        tree = copied.tree()
+        gone = weakref.ref(tree.body[-1])
+        facts = extract(tree, text, copied)
+        summarise_file(tree, FileNames(facts, "m", False), copied=copied)
+        del copied, tree
+        assert gone() is None
+    finally:
+        gc.enable()
 
 
 def test_what_is_no_function_is_left() -> None:
