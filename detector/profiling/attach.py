@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from awp_lint.detector.finding import Finding
     from awp_lint.detector.profiling.run import ProfileOutcome, UnitLoop
 
-_ANSWER = 5.0  # s for the program to answer, which looks twice a second
+_ANSWER = 10.0  # s for the program to answer, which looks twice a second ...
+_WAKING = 60.0  # ... and from its answer until its agent is there
 _CLOSING = 10.0  # s for it to write what it has
 
 
@@ -196,13 +197,15 @@ class _Watch:
 
     def _await_answer(self) -> None:
         gone = self.target.isdigit() and not _alive(int(self.target))  # its children may still be there
-        end = time.monotonic() + (1.5 if gone else _ANSWER)
+        began, patience = time.monotonic(), 3.0 if gone else _ANSWER
         while not reader.process_folders(self.run) and not self._interrupted:
             faults = sorted(self.run.glob("injection-*.err"))
             if faults:
                 last = faults[0].read_text(encoding="utf-8", errors="replace").strip().splitlines()
                 raise UsageError(f"--attach {self.target}: the agent could not start: {last[-1] if last else ''}")
-            if time.monotonic() > end:
+            if (self.run / "answered").exists():
+                patience = _WAKING
+            if time.monotonic() - began > patience:
                 raise UsageError(f"--attach {self.target}: no process of it that has imported torch answers")
             time.sleep(0.05)
 

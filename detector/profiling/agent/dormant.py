@@ -97,6 +97,8 @@ class Dormant:
         run = os.path.join(self.control, "runs", name)
         try:
             if self.agent is None and held(run):
+                with open(os.path.join(run, "answered"), "ab"):  # at once: what follows takes long on a busy machine
+                    pass
                 self.agent = self._awaken(run)
             agent = self.agent
             while agent is not None and not self._over and agent.schedule.phase not in _ENDED:

@@ -8,6 +8,8 @@
 ``hot.txt``       files whose code runs in a unit, one a line, where dependencies are to be looked at (:mod:`late`)
 ``census.json``   statements that wait for the device (:mod:`census`)
 ``ended``         there when the process came to its own end
+
+In the folder of a run that was asked for while the program ran: ``answered``, there as soon as a process heard of it.
 """
 
 from __future__ import annotations
