@@ -21,12 +21,14 @@ from awp_lint.rules.common import (
 from awp_lint.rules.sync.reads import (
     READ_NAMES,
     Read,
+    counted_from,
     device_read,
     for_host_library,
     is_token_read,
     iterated_from,
     read_frequency,
     serves_int_contract,
+    uploaded_from,
 )
 
 if TYPE_CHECKING:
@@ -61,7 +63,7 @@ class DeviceRead(Rule):
     fine = """
         - The one read of the picked token that a decode step needs to stop, stream or append in Python.
         - A value that goes to a callee which demands a Python number (`max_seqlen` of a variable-length attention
-          kernel, split sizes).
+          kernel, split sizes), unless the same function made the tensor from a list that the host has.
         - Whole tensors for a library that works on the host (SciPy, scikit-learn, OpenCV) in the same function.
         - Tensors that live on the host already: after `.cpu()`, from NumPy, all-reduced over a CPU process group.
         - Error paths, asserts, debug output, timing code, tests, training; fallback branches are shown at low
@@ -113,7 +115,8 @@ class DeviceRead(Rule):
         if frequency is None:
             return
         confidence = sureness(view, node, frequency, read.value)
-        if is_token_read(read, view) or serves_int_contract(read, view) or for_host_library(read, view):
+        demanded = serves_int_contract(read, view) and uploaded_from(read, view) is None
+        if is_token_read(read, view) or demanded or for_host_library(read, view):
             confidence = lower(confidence, Confidence.LOW)
         yield Candidate(
             node=node,
@@ -144,10 +147,16 @@ def _action(read: Read, view: FunctionView) -> str:
     source = iterated_from(view, read.source)
     if source is not None:
         return f"read all of `{short(source, 40)}` with one `.tolist()` before the loop"
+    data = uploaded_from(read, view)
+    if data is not None:
+        return f"work it out from `{short(data, 40)}`, which the host has"
     loops = view.loops(read.call)
     kinds = {view.loop_kind(loop) for loop in loops}
     if kinds & {LoopKind.BATCH, LoopKind.ELEMENTS, LoopKind.EXPERTS}:
         return f"collect `{short(read.source, 40)}` on the device and read it once after the loop"
+    source = counted_from(view, read.source)
+    if source is not None:
+        return f"read all of `{short(source, 40)}` with one `.tolist()` before the loop"
     name = assigned_name(view, read.call)
     if name is not None and _only_compared(name, view):
         return f"compare on the device (`torch.where`) or decide `{name}` once outside the hot path"

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from awp_lint.detector.semantics.values import Certainty, Device, Value
+from awp_lint.detector.semantics.values import Certainty, Device, Kind, Value
 from awp_lint.detector.semantics.view import Frequency, FunctionView, Level, LoopKind
 from awp_lint.rules.common import (
     ancestors,
@@ -100,6 +100,29 @@ def serves_int_contract(read: Read, view: FunctionView) -> bool:
             return True
         return any(_feeds_int(view, use) for use in view.uses(name) if _in_view(view, use))
     return _feeds_int(view, read.call)
+
+
+def uploaded_from(read: Read, view: FunctionView) -> ast.expr | None:
+    """The list or array of the host that all of a read's source was copied from in the same function: nobody has to
+    ask the device for what is worked out of it."""
+    found: ast.expr | None = None
+    for name in sorted(names_in(read.source)):
+        if name == "torch":
+            continue
+        bound = view.assignments(name)
+        if len(bound) != 1 or not isinstance(bound[0], ast.Assign) or not isinstance(bound[0].value, ast.Call):
+            return None
+        call = bound[0].value
+        dotted = view.qualified(call.func)
+        if dotted not in ("torch.tensor", "torch.as_tensor", "torch.from_numpy") or not call.args:
+            return None
+        data = view.value(call.args[0])
+        if data.kind is not Kind.SEQUENCE and not data.on_host:
+            return None
+        if data.kind is Kind.SEQUENCE and data.element is not None and data.element.is_tensor:
+            return None
+        found = call.args[0]
+    return found
 
 
 def for_host_library(read: Read, view: FunctionView) -> bool:
@@ -198,7 +221,24 @@ def _is_token(node: ast.expr, view: FunctionView, depth: int) -> bool:
 
 def read_frequency(view: FunctionView, node: ast.expr) -> Frequency | None:
     """As ``hot_frequency``; elements that a loop takes from a device tensor count as hot within a request."""
-    return served_frequency(view, node) if iterated_from(view, node) is not None else hot_frequency(view, node)
+    taken = iterated_from(view, node) is not None or counted_from(view, node) is not None
+    return served_frequency(view, node) if taken else hot_frequency(view, node)
+
+
+def counted_from(view: FunctionView, node: ast.expr) -> ast.expr | None:
+    """The device tensor of which a loop that counts (``for i in range(n)``) takes an element in the node: ``x[i]``."""
+    for loop in view.loops(node):
+        if not isinstance(loop, ast.For | ast.comprehension) or view.loop_kind(loop) is LoopKind.FIXED:
+            continue
+        if not isinstance(loop.iter, ast.Call) or getattr(loop.iter.func, "id", None) != "range":
+            continue
+        counter = target_names(loop.target)
+        for part in ast.walk(node):
+            if not isinstance(part, ast.Subscript) or not isinstance(part.slice, ast.Name):
+                continue
+            if part.slice.id in counter and view.value(part.value).on_device:
+                return part.value
+    return None
 
 
 def iterated_from(view: FunctionView, node: ast.expr) -> ast.expr | None:
