@@ -139,9 +139,9 @@ _CHANGES = re.compile(
     r"|frames?|track\w*)(?=_|$)"
 )
 _TOKEN_NAME = re.compile(
-    r"decode_(one_|next_)?(step|token)|generate_(step|next_token)|(sample_)?next_token|sample_(next_)?tokens?"
+    r"decode_(one_|next_)?(step|token)|generate_(step|(one_|next_)?token)|(sample_)?next_token|sample_(next_)?tokens?"
 )
-_STEP_NAME = re.compile(r"denoise_step|sampl(e|ing)_step|execute_model|engine_step|run_engine_step")
+_STEP_NAME = re.compile(r"denoise_step|sampl(e|ing)_step|execute_model|model_forward|engine_step|run_engine_step")
 _STEP_CLASS = re.compile(r"\w*(Engine|EngineCore|ModelRunner|Worker)\w*")
 _PIPELINE_CLASS = re.compile(
     r"\w*(Pipeline|Predictor|Inferencer|Generator|Detector|Transcriber|Embedder|Encoder|Reranker)"

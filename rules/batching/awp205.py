@@ -53,7 +53,7 @@ class RowSamplingLoop(Rule):
     summary = "scores of a decode step are penalised or sampled row by row in Python"
     what = """
         A Python loop over sequences or requests, in code that runs for every token, that reads or writes one row of a
-        tensor of logits, scores or probabilities at a time.
+        tensor of logits, scores or probabilities at a time, or gives each row to a sampler of its own.
         """
     why = """
         Every row launches its own small kernels, copies its own list of ids to the device and often waits; the time of
@@ -103,7 +103,7 @@ class RowSamplingLoop(Rule):
         assert isinstance(node, ast.For)
         if view.loop_kind(node) not in _LOOPS or in_pieces(view, node):
             return
-        row = _row(node, view)
+        row = _row(node, view) or _given_row(node, view)
         if row is None:
             return
         frequency = hot_frequency(view, row)
@@ -150,6 +150,38 @@ def _row(loop: ast.For, view: FunctionView) -> ast.Subscript | None:
                 and not view.value(part.value).on_host
             ):
                 return part
+    return None
+
+
+def _given_row(loop: ast.For, view: FunctionView) -> ast.Subscript | None:
+    """A row of device scores that each item's own object is called with: ``for i, pick in …: pick(ids, out[i])``."""
+    names = target_names(loop.target)
+    body = [part for statement in loop_body(loop) for part in ast.walk(statement)]
+    own = names | {part.id for part in body if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)}
+    for call in body:
+        if not isinstance(call, ast.Call) or view.parent(call) is None:
+            continue
+        if not isinstance(call.func, ast.Name) or call.func.id not in names:
+            continue
+        for arg in call.args:
+            if not isinstance(arg, ast.Name) or not _SCORES.search(arg.id) or _COUNTS.search(arg.id):
+                continue
+            for statement in view.assignments(arg.id):
+                row = _cut(statement, body, own)
+                if row is not None and view.value(row.value).on_device:
+                    return row
+    return None
+
+
+def _cut(statement: ast.stmt, body: list[ast.AST], own: frozenset[str]) -> ast.Subscript | None:
+    """The row that a statement of a loop's body cuts by what the loop itself counts."""
+    if not isinstance(statement, ast.Assign) or not any(statement is part for part in body):
+        return None
+    for part in ast.walk(statement.value):
+        if not isinstance(part, ast.Subscript) or not isinstance(part.value, ast.Name | ast.Attribute):
+            continue
+        if any(isinstance(index, ast.Name) and index.id in own for index in ast.walk(part.slice)):
+            return part
     return None
 
 

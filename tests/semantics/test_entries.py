@@ -52,6 +52,8 @@ LOOP = """
         ("@torch.inference_mode()", "quantize", "num_inference_steps", None),
         ("@torch.inference_mode()", "follow_in_video", "num_inference_steps", None),
         ("@torch.inference_mode()", "test_compose", "max_new_tokens", None),
+        ("", "generate_token", "length", "request×token"),  # a server asks for one more
+        ("", "model_forward", "length", "request×step"),
     ],
 )
 def test_what_says_that_it_is_there_for_inference(
