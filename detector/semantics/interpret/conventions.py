@@ -46,6 +46,8 @@ TENSORS: dict[str, DTypeClass] = {
     "image_rotary_emb": _F,
     "input_ids": _I,
     "decoder_input_ids": _I,
+    "src_tokens": _I,  # fairseq and what is built on it
+    "prev_output_tokens": _I,
     "position_ids": _I,
     "token_type_ids": _I,
     "cache_position": _I,
@@ -80,6 +82,8 @@ OUTPUT_TENSORS: dict[str, DTypeClass] = {
     "pred_original_sample": _F,
     "sample": _F,
     "input_ids": _I,
+    "src_tokens": _I,
+    "prev_output_tokens": _I,
     "attention_mask": _I,
     "token_type_ids": _I,
     "position_ids": _I,
