@@ -188,11 +188,13 @@ _TABLE: tuple[Metric, ...] = (
            f"{_SHAPES}; peaks of the data sheet, without sparsity",
            otherwise="idle time first (gap ratio); then the products' sizes and dtypes"),
     Metric("mfu_busy", "MFU while busy", "share",
-           "The same ÷ the time in which the device works, a unit: what the kernels make of the device, however long "
-           "it idles between them.", f"{_SHAPES}, busy time from the same slice"),
+           "Time that the unit's arithmetic takes at the device's peak ÷ the time in which the device works, a unit: "
+           "what the kernels make of the device, however long it idles between them.",
+           f"{_SHAPES}, busy time from the same slice"),
     Metric("mfu_prefill", "MFU of prefill", "share",
-           "The same for what a request computes until its first token ÷ the time to first token. Only where one "
-           "thread begins requests and their steps.", f"{_SHAPES}; time to first token from windows without profiler",
+           "Time that a request's arithmetic until its first token takes at the device's peak ÷ the time to first "
+           "token. Only where one thread begins requests and their steps.",
+           f"{_SHAPES}; time to first token from windows without profiler",
            otherwise="attention that fuses, larger chunks, a lower precision"),
     Metric("mbu", "MBU", "share",
            "(bytes of weights + bytes of KV cache) ÷ time per output token ÷ peak bandwidth. For decode.",

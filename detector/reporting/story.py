@@ -95,6 +95,7 @@ def _device(profile: Mapping[str, Any]) -> Iterator[Line]:
 def _arithmetic(profile: Mapping[str, Any]) -> Iterator[Line]:
     """Operations of a unit and of a prefill, and the share of the device's peak that they take."""
     found = profile.get("arithmetic") or {}
+    missing = f"; MFU not measured: {found['mfu_missing']}" if found.get("mfu_missing") else ""
     for name, what in (("unit", found.get("of")), ("prefill", "prefill")):
         part = found.get(name)
         if not part:
@@ -103,7 +104,8 @@ def _arithmetic(profile: Mapping[str, Any]) -> Iterator[Line]:
         text = f"  {words.flops(part['flops'], part['at_least'])} a {what} ({kinds})"
         share, busy = found["mfu"][name], found["mfu"][f"{name}_busy"]
         if share is None:
-            yield line(text + (f"; MFU not measured: {found['mfu_missing']}" if found["mfu_missing"] else ""))
+            yield line(text + missing)
+            missing = ""  # once is enough
             continue
         least = "at least " if part["at_least"] else ""
         inside = f", {words.percent(busy)} while the device works" if busy is not None else ""

@@ -69,6 +69,9 @@ def test_arithmetic_and_its_share_of_the_peak() -> None:
     host = arithmetic(mfu=dict.fromkeys(found["mfu"]), mfu_missing="no accelerator in this run")
     shown = plain(story(Report((), profile={**FULL, "gpu_busy_ms": None, "arithmetic": host})))
     assert "2.50 GFLOP a token (matrix product 80 %, attention 20 %); MFU not measured: no accelerator" in shown
+    host["prefill"] = host["unit"]
+    shown = plain(story(Report((), profile={**FULL, "gpu_busy_ms": None, "arithmetic": host})))
+    assert shown.count("GFLOP a ") == 2 and shown.count("not measured") == 1
     nothing = arithmetic(unit=None, missing="why")
     assert "FLOP" not in plain(story(Report((), profile={**FULL, "arithmetic": nothing})))
 

@@ -104,9 +104,7 @@ def profile_object(
         return result
     peaks = _peaks(trace, telemetry)
     if not trace.gpu.size:
-        result["mfu_missing"] = (
-            "no accelerator in this run: FLOPs are counted, and no peak is known to hold them against"
-        )
+        result["mfu_missing"] = "no accelerator in this run, and no peak of a CPU is known"
     elif peaks is None:
         result["mfu_missing"] = "the device's peaks are not in the table"
     elif lacking := sorted(rate for rate in (unit.rates | prefill.rates) if _rate(rate, peaks) is None):
