@@ -120,10 +120,11 @@ class Copied:
         for first, stretch in self.stretches.items():
             key = stretch.text, stretch.indent > 0
             copy = known.get(key)
-            if copy is None or not copy.body or key not in values:
+            at = 0 if copy is None or key not in values else copy.body
+            if copy is None or not at:
                 continue
-            body = stretch.start + copy.body
-            parts += [self.text[done:body], " " * copy.indent, "pass", "\n" * stretch.text.count("\n", copy.body)]
+            parts += [self.text[done : stretch.start + at], " " * copy.indent, "pass"]
+            parts.append("\n" * stretch.text.count("\n", at))
             done = stretch.start + len(stretch.text)
             self._left_out.add(first)
         return "".join([*parts, self.text[done:]])

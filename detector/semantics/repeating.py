@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from awp_lint.detector.semantics import regions
@@ -22,28 +23,51 @@ if TYPE_CHECKING:
 class Told(NamedTuple):
     """What a function was told of the file around it."""
 
-    libraries: frozenset[str]  # names that are those of libraries
-    others: frozenset[str]  # names that are not
-    roots: tuple[tuple[str, str | None], ...]  # what names mean as absolute imports
-    methods: tuple[tuple[str, bool], ...]  # whether names are methods of the class
-    given: tuple[tuple[str, bool], ...]  # whether attributes were made from a parameter before
+    libraries: Set[str]  # names that are those of libraries
+    others: Set[str]  # names that are not
+    roots: Mapping[str, str | None]  # what names mean as absolute imports
+    methods: Mapping[str, bool]  # whether names are methods of the class
+    given: Mapping[str, bool]  # whether attributes were made from a parameter before
     region: Region  # by the name of its class
 
 
-class FactsCopy(NamedTuple):
-    """What a function says of itself and of its class, at the place where it was found. ``body`` is the offset of the
-    first line of its body in its text, 0 where others share its lines."""
+@dataclass(slots=True)
+class FactsCopy:
+    """What a function says of itself and of its class, at the place where it was found."""
 
     fact: FunctionFact
+    stretch: Stretch
     returns: tuple[Ref, ...]  # less that of the annotation
-    properties: tuple[tuple[str, tuple[tuple[str, ...], int, int]], ...]  # all names that are read from self
+    properties: dict[str, tuple[tuple[str, ...], int, int]]  # all names that are read from self
     attributes: tuple[tuple[str, Ref], ...]  # of its class
     nodes: int
     told: Told
     number: int  # of the function in its file
-    own: tuple[Ref, ...]  # what holds that number
-    body: int
-    indent: int  # of the body
+    _own: tuple[Ref, ...] | None = None
+
+    @property
+    def body(self) -> int:
+        """Where the first line of its body starts in its text, 0 where others share its lines."""
+        first = self.fact.body[0]
+        if not first:
+            return 0
+        at = -1
+        for _ in range(first - self.stretch.first):
+            at = self.stretch.text.index("\n", at + 1)
+        return at + 1
+
+    @property
+    def indent(self) -> int:
+        """How far its body is indented."""
+        return self.fact.body[2]
+
+    @property
+    def own(self) -> tuple[Ref, ...]:
+        """What holds its number."""
+        if self._own is None:
+            refs = [call.callee for call in self.fact.calls] + [*self.returns] + [ref for _, ref in self.attributes]
+            self._own = tuple(dict.fromkeys(ref for ref in refs if _is_own(ref)))
+        return self._own
 
 
 class Walked(NamedTuple):
@@ -103,20 +127,24 @@ class Repeating:
     def keep(self, functions: Sequence[FunctionFact]) -> None:
         """Remember the functions that were walked, by the facts of all."""
         for walked in self._walked:
-            copy = kept(walked, functions[walked.function.index])
-            self._copied.copies.facts[walked.stretch.text, walked.method] = copy
+            f, stretch = walked.function, walked.stretch
+            self._copied.copies.facts[stretch.text, walked.method] = FactsCopy(
+                functions[f.index], stretch, tuple(f.returns[walked.declared :]), f.properties, walked.attributes,
+                walked.nodes, walked.told, f.index,
+            )  # fmt: skip
 
 
 def told(walker: Binding, holder: ClassDraft | None, before: set[str]) -> Told:
     """The answers to what a function has asked; ``before``: the attributes that were made from parameters then."""
     asked = walker.asked
     methods = {name for name, _ in holder.methods} if holder is not None and asked.methods else ()
+    libraries = asked.libraries & walker.libraries
     return Told(
-        frozenset(asked.libraries & walker.libraries),
-        frozenset(asked.libraries - walker.libraries),
-        tuple((name, walker.roots.get(name)) for name in sorted(asked.roots)),
-        tuple((name, name in methods) for name in sorted(asked.methods)),
-        tuple((name, name in before) for name in sorted(asked.given)),
+        libraries,
+        asked.libraries - libraries,
+        {name: walker.roots.get(name) for name in asked.roots},
+        {name: name in methods for name in asked.methods},
+        {name: name in before for name in asked.given},
         _region(holder),
     )
 
@@ -131,31 +159,16 @@ def holds(answers: Told, walker: Binding, holder: ClassDraft | None) -> bool:
         return False
     if answers.region != _region(holder):
         return False
-    if any(walker.roots.get(name) != meaning for name, meaning in answers.roots):
+    if any(walker.roots.get(name) != meaning for name, meaning in answers.roots.items()):
         return False
     if answers.methods:
         methods = {name for name, _ in holder.methods} if holder is not None else ()
-        if any((name in methods) is not known for name, known in answers.methods):
+        if any((name in methods) is not known for name, known in answers.methods.items()):
             return False
     if answers.given:
         made = given(holder) if holder is not None else ()
-        return all((name in made) is known for name, known in answers.given)
+        return all((name in made) is known for name, known in answers.given.items())
     return True
-
-
-def kept(walked: Walked, fact: FunctionFact) -> FactsCopy:
-    """What is kept of a function for those that read the same."""
-    function, stretch = walked.function, walked.stretch
-    first, _, indent = fact.body
-    lines = stretch.text.split("\n")[: first - stretch.first] if first else []
-    returns = tuple(function.returns[walked.declared :])
-    refs = [call.callee for call in fact.calls] + [*returns] + [ref for _, ref in walked.attributes]
-    own = tuple(dict.fromkeys(ref for ref in refs if _is_own(ref)))
-    body = sum(len(line) + 1 for line in lines)
-    return FactsCopy(
-        fact, returns, tuple(function.properties.items()), walked.attributes, walked.nodes, walked.told, function.index,
-        own, body, indent,
-    )  # fmt: skip
 
 
 def _is_own(ref: object) -> bool:
@@ -196,7 +209,11 @@ class Repeated:
         first, last, indent = old.body
         returns = tuple(dict.fromkeys([*f.returns, *[refs.get(ref, ref) for ref in copy.returns]]))
         properties = tuple(
-            [(name, loops, line + d, guard) for name, (loops, line, guard) in copy.properties if name in property_names]
+            [
+                (name, loops, line + d, guard)
+                for name, (loops, line, guard) in copy.properties.items()
+                if name in property_names
+            ]
         )
         return FunctionFact(
             f.qualname, f.line, f.header, (first + d, last + d, indent) if first else old.body, f.cls, 0, f.kind,

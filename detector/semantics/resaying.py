@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import ast
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence, Set
+from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 from awp_lint.detector.semantics.coding import Coded
@@ -25,18 +26,6 @@ class Place(NamedTuple):
 
     module: str
     cls: str | None
-
-
-class ValuesCopy(NamedTuple):
-    """What a function says where it was found. ``longest``: characters of its longest reference."""
-
-    place: Place
-    torchy: bool
-    said: tuple[Any, ...]  # the fields of its :class:`.summaries.FunctionValues` behind the name
-    attributes: tuple[tuple[str, Coded], ...]
-    calls: tuple[Call, ...]
-    asked: tuple[tuple[str, Meaning], ...]  # the names of the module that it uses, and what they mean
-    longest: int
 
 
 @functools.lru_cache(maxsize=4096)
@@ -81,6 +70,20 @@ class Meanings:
         return dotted
 
 
+@dataclass(slots=True)
+class ValuesCopy:
+    """What a function says where it was found. ``longest``: characters of its longest reference."""
+
+    place: Place
+    torchy: bool
+    said: tuple[Any, ...]  # the fields of its :class:`.summaries.FunctionValues` behind the name
+    attributes: tuple[tuple[str, Coded], ...]
+    calls: Sequence[Call]
+    asked: Set[str]  # the names of its module that it uses
+    meanings: Meanings  # of them
+    longest: int
+
+
 def holds(copy: ValuesCopy, place: Place, torchy: bool, meanings: Meanings) -> bool:
     """Whether a function that reads the same says the same at another place."""
     old = copy.place
@@ -90,7 +93,7 @@ def holds(copy: ValuesCopy, place: Place, torchy: bool, meanings: Meanings) -> b
     if copy.longest + longer >= MAX_REFERENCE:
         return False
     try:
-        return all(meanings.of(name) == known for name, known in copy.asked)
+        return all(meanings.of(name) == copy.meanings.of(name) for name in copy.asked)
     except LookupError:
         return False
 

@@ -9,7 +9,6 @@ file's text, its module name and the target alone. :func:`link_values` answers t
 from __future__ import annotations
 
 import ast
-import contextlib
 import marshal
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
@@ -225,7 +224,8 @@ def summarise_file(
     for function in functions:
         cls = prefix + function.cls if function.cls is not None else None
         place = Place(module, cls)
-        said = None if known is None else known.said(function, place)
+        stretch = None if known is None else known.stretch(function)
+        said = None if known is None or stretch is None else known.said(function, stretch, place)
         if said is None:
             outer = tables[function.outer] if function.outer is not None else None
             m = _machine(names, function.name, cls, outer, chosen, outside, top.torchy)
@@ -234,8 +234,8 @@ def summarise_file(
             inner = run(m, function.node)
             tables.append(inner)
             said = Said(_function(m, function), _attributes(inner) if cls is not None else (), _coded(m))
-            if known is not None:
-                known.keep(function, place, said, m.asked, tensors.longest[0])
+            if known is not None and stretch is not None:
+                known.keep(function, stretch, place, said, m.asked, tensors.longest[0])
         else:
             tables.append(None)
         found.append((function.name, *said.function))
@@ -262,11 +262,12 @@ class Known:
         self._meanings = Meanings(names, kind)
         self._torchy = torchy
 
-    def said(self, function: _Found, place: Place) -> Said | None:
+    def stretch(self, function: _Found) -> Stretch | None:
+        """The lines of a function that may be a copy of another."""
+        return None if function.outer is not None else self._copied.of(function.node, function.cls is not None)
+
+    def said(self, function: _Found, stretch: Stretch, place: Place) -> Said | None:
         """What a function says, if that is known; else it gets the body that was left out of the tree."""
-        stretch = self._stretch(function)
-        if stretch is None:
-            return None
         copy = self._copied.copies.values.get((stretch.text, place.cls is not None))
         if copy is None or not holds(copy, place, self._torchy, self._meanings):
             self._copied.put_back(function.node)
@@ -278,25 +279,13 @@ class Known:
             [moved.call(call) for call in copy.calls],
         )
 
-    def keep(self, function: _Found, place: Place, said: Said, asked: set[str], longest: int) -> None:
+    def keep(self, function: _Found, stretch: Stretch, place: Place, said: Said, asked: set[str], longest: int) -> None:
         """Remember what a function says for those that read the same."""
-        stretch = self._stretch(function)
-        if stretch is None or longest >= tensors.MAX_REFERENCE or not self._meanings.usable:
-            return
         key = stretch.text, place.cls is not None
-        own = (function.cls or "").partition(".")[0]
-        if key not in self._copied.copies.facts or own in asked:
+        if longest >= tensors.MAX_REFERENCE or not self._meanings.usable or key not in self._copied.copies.facts:
             return
-        with contextlib.suppress(LookupError):
-            meanings = tuple([(name, self._meanings.of(name)) for name in sorted(asked)])
-            self._copied.copies.values[key] = ValuesCopy(
-                place, self._torchy, said.function, said.attributes, tuple(said.calls), meanings, longest
-            )
-
-    def _stretch(self, function: _Found) -> Stretch | None:
-        if function.outer is not None:
-            return None
-        return self._copied.of(function.node, function.cls is not None)
+        if function.cls is None or function.cls.partition(".")[0] not in asked:
+            self._copied.copies.values[key] = ValuesCopy(place, self._torchy, *said, asked, self._meanings, longest)
 
 
 def _machine(
