@@ -59,7 +59,7 @@ class Schedule:
         self._waited = 0.0  # s for what has nothing to do with windows
         self._ranks = of_this_process(record.session, self.pace, self.wait)
         self._number = self._at = 0  # the round, and the window in it
-        self._shaped = False  # whether there is a slice with shapes
+        self._shapings = 4  # tries left for a slice with shapes; 0 once there is one
         self._started = False
         self._whole: dict[str, Any] | None = None
         self.phase = "waiting"
@@ -365,9 +365,10 @@ class Schedule:
 
     def _shapes(self) -> None:
         """Once, what the arithmetic of a unit can be counted by."""
-        if not self._shaped:
-            self._shaped = self.slices.shapes()
-            if self._shaped:
+        if self._shapings:
+            self._shapings -= 1
+            if self.slices.shapes():
+                self._shapings = 0
                 self._rest()
 
     def _weights(self) -> None:
