@@ -115,14 +115,14 @@ _VENDORED = re.compile(r"(^|/)(third_party|_?vendor(ed)?|extern(al)?s?)/")
 _EXPORTING = re.compile(r"(^|/)(executorch|onnx\w*|_?export(er|ers|ing)?|openvino|tflite|coreml)(/|\.py$)")
 _RARE = re.compile(
     r"dummy|rebalanc|rearrang|warm_?up|_build_plan$|diagnos|visuali[sz]|finali[sz]e_weights|(^|_)capture(_|$)"
-    r"|(^|_)loss(es)?(_|$)|_nans?(_|$)|_first_(launch|run|call|sight)$|^_?compile_|(^|_)teardown(_|$)"
+    r"|(^|_)(loss(es)?|plot)(_|$)|_nans?(_|$)|_first_(launch|run|call|sight)$|^_?compile_|(^|_)teardown(_|$)"
 )
-_TRAINING_CLASSES = re.compile(r"(Loss|Matcher|Criterion|Trainer)(\.|$)|Training")
+_TRAINING_CLASSES = re.compile(r"(Loss|Matcher|Criterion|Trainer)(\.|$)|Training|Pretrain(ing)?(Model|Module)?(\.|$)")
 
 
 _HOST_CLASSES = re.compile(
     r"(Multi[Mm]odal|Image|Video|Audio|Feature)\w*(Processor|Extractor)(\.|$)"
-    r"|\w(ProcessingInfo|DataParser|DummyInputs\w*)\."
+    r"|\w(ProcessingInfo|DataParser|DummyInputs\w*)\.|(DataLoader|Dataset)\."
 )
 
 

@@ -177,23 +177,27 @@ class Frequencies:
 
     def _served_by_halves(self) -> set[int]:
         """Methods ``forward`` of modules whose ``encode``, ``decode`` or ``inference`` others call: both halves in one
-        only train, and so does what stands beside a method for inference."""
+        only train, and so does what stands beside a method ``inference`` that does not use it."""
         index, real = self.index, self.graph.real
         halves: dict[int, int] = {}  # encode and decode, to their class
+        found = set()
         for cid in range(len(index.classes)):
-            if self.graph.is_module(cid) and index.own_method(cid, "forward") is not None:
+            forward = index.own_method(cid, "forward")
+            if self.graph.is_module(cid) and forward is not None:
+                infers = index.own_method(cid, "inference")
+                if infers is not None and not self._leads_to(infers, forward, cid):
+                    found.add(forward)
                 for name in ("encode", "decode", "infer", "inference"):
                     half = index.own_method(cid, name)
                     if half is not None:
                         halves[half] = cid
         if not halves:
-            return set()
+            return found
         sources: dict[int, list[int]] = {}
         for node, edges in enumerate(self.graph.edges):
             for edge in edges:
                 if edge.target in halves or real[edge.target] < 0:
                     sources.setdefault(edge.target, []).append(node)
-        found = set()
         for half, cid in halves.items():
             for node in sources.get(half, ()):
                 gids = [real[node]] if real[node] >= 0 else [real[above] for above in sources.get(node, ())]
@@ -203,8 +207,24 @@ class Frequencies:
                     found.add(forward)
         return found
 
+    def _leads_to(self, gid: int, target: int, cls: int) -> bool:
+        """Whether a method calls another of its class, through its own methods too."""
+        seen = {gid}
+        waiting = [gid]
+        while waiting:
+            for edge in self.graph.edges[waiting.pop()]:
+                real = self.graph.real[edge.target]
+                if edge.target == target or real == target:
+                    return True
+                own = real < 0 or self.index.class_of(real) == cls
+                if own and edge.target not in seen:
+                    seen.add(edge.target)
+                    waiting.append(edge.target)
+        return False
+
     def _called_aside(self) -> set[int]:
-        """Functions that are called, and only where training, errors or export run, or what is off by default."""
+        """Functions that are called, and only where training, errors or export run, or what is off by default, or by
+        what only trains."""
         count = len(self.index.functions)
         live: set[int] = set()
         aside: set[int] = set()
@@ -212,7 +232,7 @@ class Frequencies:
             for edge in edges:
                 if node >= count and self.graph.real[node] < 0:
                     continue  # dispatch: as its own callers are
-                off = node in self.graph.gates.shut and not self.graph.gates.callers[node]
+                off = node in self._halved or (node in self.graph.gates.shut and not self.graph.gates.callers[node])
                 (aside if off or edge.guard & GUARD_SKIP else live).add(edge.target)
         for node in range(count, len(self.graph.edges)):
             if self.graph.real[node] >= 0:

@@ -45,12 +45,13 @@ _SWITCHING = re.compile(r"\buse_experts_implementation\(([^()]*)\)")
 _TEST_PATH = re.compile(
     r"(^|/)(tests?|testing|unittests?|(torch)?metrics)/"
     r"|(^|/)(test_[^/]*|[^/]*_test|conftest|testing_utils|testing)\.py$"
+    r"|(^|/)(evaluat(e|ion|ors?)/|([^/]*_)?evaluate(_[^/]*)?\.py$)"
 )
 _BENCH_PATH = re.compile(
     r"(^|/)(benchmarks?|profiling|perf)/|(^|/)(bench(mark)?s?_[^/]*|[^/]*_bench(mark)?|benchmarks?)\.py$"
 )
 _BENCH_NAME = re.compile(
-    r"(^|_)(bench(mark(s|er|ing)?)?|profile|profiling|timeit|warm_?up|latency|throughput|dummy_run|profile_run)(_|$)"
+    r"(^|_)(bench(mark(s|er|ing)?)?|profile|profiling|timeit|timing|warm_?up|latency|throughput|dummy_run|profile_run)(_|$)"
 )
 _TRAIN_NAME = re.compile(
     r"(^|_)(train|training|fit|finetune|fine_tune|backward|validation_step)(_|$)|compute_loss|_loss$|^loss_"
@@ -63,7 +64,7 @@ _TRAIN_PATH = re.compile(
 
 #: Classes that do something to what a model is trained with, and pass it on as it is afterwards.
 _TRAINED_WITH = re.compile(
-    r"_?\w*(Augment(er|ation)?s?|AugMix|Dropout(\dd)?|DropPath|StochasticDepth)"
+    r"_?\w*(Augment(er|ation)?s?|AugMix|Dropout(\dd)?|DropPath|StochasticDepth|SpecAug\w*)|MaskAlongAxis\w*"
     r"|Rand(om)?\w*(Crop|Flip|Rotat\w+|Affine|Perspective|Eras\w+|Gr[ae]yscale|Jitter|Resize\w*|Noise|Blur|Sharpness"
     r"|Equalize|Invert|Posterize|Solarize|AutoContrast|Apply|Choice|Order|Transforms?|Zoom\w*|Shift\w*|Gamma|Contrast"
     r"|Brightness|Hue|Saturation|Elastic\w*|Shear|Translate)"

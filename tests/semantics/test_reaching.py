@@ -332,7 +332,7 @@ CODEC = """
         def forward(self, x):
             return commitment(x)
         def {beside}(self, x):
-            return quantise(x)
+            return {does}(x)
 
     class Speaker(nn.Module):
         def __init__(self):
@@ -347,7 +347,22 @@ CODEC = """
 
 
 @pytest.mark.parametrize("beside", ["encode", "inference"])
-@pytest.mark.parametrize(("called", "heated"), [("{beside}", False), ("forward", True), ("other", True)])
-def test_forward_beside_what_others_call_is_for_training(link: Any, beside: str, called: str, heated: bool) -> None:
-    linked = link({"pkg/a.py": CODEC.format(beside=beside, called=called.format(beside=beside))})
+@pytest.mark.parametrize(("called", "heated"), [("{beside}", False), ("forward", True), ("other", None)])
+def test_forward_beside_what_others_call_is_for_training(
+    link: Any, beside: str, called: str, heated: bool | None
+) -> None:
+    linked = link({"pkg/a.py": CODEC.format(beside=beside, called=called.format(beside=beside), does="quantise")})
+    reached = linked.frequencies.reach[linked.index.by_function["pkg.a.commitment"]] is not None
+    assert reached is (beside == "encode" if heated is None else heated)  # what infers by its name has callers outside
+
+
+@pytest.mark.parametrize(
+    ("does", "heated"), [("quantise", False), ("self.forward", True), ("self", True), ("self.half", True)]
+)
+def test_forward_beside_a_method_that_infers_by_it(link: Any, does: str, heated: bool) -> None:
+    code = CODEC.format(beside="inference", called="other", does=does)
+    code = code.replace(
+        "    class Speaker", "        def half(self, x):\n            return self(x)\n\n    class Speaker", 1
+    )
+    linked = link({"pkg/a.py": code})
     assert (linked.frequencies.reach[linked.index.by_function["pkg.a.commitment"]] is not None) is heated

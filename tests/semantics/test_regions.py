@@ -114,6 +114,7 @@ LEFT = "def f(self, x):\n    if {test}:\n        return {called}(x)\n    here()"
         ("class LayerDropout(Module):\n    def forward(self, x):\n        here()", Region.TRAINING),
         ("class RandAugment(Module):\n    def forward(self, x):\n        here()", Region.TRAINING),
         ("class RandomRotation(Module):\n    def forward(self, x):\n        here()", Region.TRAINING),
+        ("class SpecAugLFR(Module):\n    def forward(self, x):\n        here()", Region.TRAINING),
         ("class RandomProjection(Module):\n    def forward(self, x):\n        here()", Region.NONE),
         ("class DropoutAddNorm(Module):\n    def forward(self, x):\n        here()", Region.NONE),
         ("if __name__ == '__main__':\n    here()", Region.MAIN),
@@ -123,6 +124,7 @@ LEFT = "def f(self, x):\n    if {test}:\n        return {called}(x)\n    here()"
         ),
         ("import time\ndef f():\n    start = time.time()\n    a()\n    b()\n    c()\n    here()", Region.NONE),
         ("def benchmark_model():\n    here()", Region.TIMED),
+        ("def update_timing_cache():\n    here()", Region.TIMED),
         ("def f():\n    here()", Region.NONE),
     ],
 )
@@ -144,6 +146,9 @@ def test_regions(source: str, expected: Region) -> None:
         ("torchmetrics/functional/image/ssim.py", Region.TEST),
         ("pkg/metrics/dice.py", Region.TEST),
         ("pkg/utils/metrics.py", Region.NONE),
+        ("pkg/evaluation/searcher.py", Region.TEST),
+        ("pkg/evaluate_models.py", Region.TEST),
+        ("pkg/evaluate_sampler/x.py", Region.NONE),
         ("pkg/ppocr.py", Region.NONE),
         ("pkg/latest/contest.py", Region.NONE),
         ("pkg/modeling.py", Region.NONE),
@@ -204,6 +209,27 @@ def test_what_an_earlier_return_leaves_out_is_made_once() -> None:
                 return
             sixth()
             self.pending = None
+
+        @app.get("/started")
+        def start(self):
+            if self.started:
+                return
+            seventh()
+            self.started.data.copy_(true)
+
+        @app.get("/loaded")
+        def load(self):
+            if self.engine is not None or self.failed:
+                return
+            eighth()
+            self.engine = engine
+
+        @app.get("/filled")
+        def fill(self):
+            if self.filled:
+                return
+            ninth()
+            self.other.fill_(1)
         """
     found = {}
     for view in view_of_source(textwrap.dedent(source)).functions():
@@ -211,4 +237,5 @@ def test_what_an_earlier_return_leaves_out_is_made_once() -> None:
             if isinstance(node.func, ast.Name):
                 found[node.func.id] = str(view.frequency(node))
     made = {"first": "setup", "second": "setup", "third": "request", "fourth": "setup"}
-    assert found == made | {"fifth": "setup", "sixth": "request"}
+    made |= {"fifth": "setup", "sixth": "request", "seventh": "setup", "eighth": "setup", "ninth": "request"}
+    assert found == made
