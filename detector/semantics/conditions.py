@@ -4,7 +4,7 @@ A *state* of a parameter is what a branch needs of it: ``given`` (not None), ``n
 call passes is told by a short code: ``None``, ``True``, ``False``, ``const`` (another constant or a display: never
 None), the empty string (unknown), ``=x`` (the caller's own parameter ``x`` as it came) or ``~x`` (the same, but where
 it is not None it may have been replaced), ``$self.config.x``, a switch of the caller's (see :mod:`.switches`), or
-``#()``, nothing in a row, and, of a parameter's default, ``#0``, a number.
+``#()``, nothing in a row, and, of a parameter's default, ``#0`` and ``#'a'``, a number or a text.
 
 States are told of switches, too; of both also comparisons with constants: ``=='c'``, ``>=0``. Where one of several
 switches has to be in its state, names and states stand beside each other (:data:`~.switches.EITHER`).
@@ -127,11 +127,12 @@ def code_of(node: ast.expr) -> str:
 
 
 def code_of_default(name: str, node: ast.expr) -> str:
-    """The code of a parameter's default: as :func:`code_of`, but a number is told, unless it is a size or the like."""
+    """The code of a parameter's default: as :func:`code_of`, but a number or a text is told, unless it is a size or the
+    like."""
     code = code_of(node)
     if code == "const" or isinstance(node, ast.UnaryOp):
         text = default_of(node)
-        if text[:1].isdigit() or text[:1] in ("-", "."):
+        if text[:1].isdigit() or text[:1] in ("-", ".", "'", '"'):
             return "const" if VARIES.fullmatch(name) else f"#{text}"
     return code
 

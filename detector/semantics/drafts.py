@@ -6,7 +6,7 @@ import ast
 import sys
 from typing import TYPE_CHECKING
 
-from awp_lint.detector.semantics.conditions import State
+from awp_lint.detector.semantics.conditions import State, ruled_out
 from awp_lint.detector.semantics.facts import BranchFact, CallFact, LoopFact, Ref
 from awp_lint.detector.semantics.switches import EITHER
 from awp_lint.detector.semantics.view import Region
@@ -89,6 +89,11 @@ class FunctionDraft:
     def holding(self) -> list[BranchFact]:
         """The branches that the walk is in."""
         return [self.branches[number][0] for number in self.when]
+
+    def chosen_otherwise(self) -> bool:
+        """Whether the walk is in a branch that a parameter's default does not choose: ``if method == "greedy":``."""
+        defaults = dict(self.defaults)
+        return any(b.state[:2] == "==" and ruled_out(b.state, defaults.get(b.parameter, "")) for b in self.holding())
 
     def keeps(self, name: str) -> bool:
         """Whether a switch is that of the object or of the configuration that was passed."""

@@ -16,10 +16,10 @@ from awp_lint.detector.semantics.facts import UNKNOWN, Ref
 from awp_lint.detector.semantics.index import Index
 
 #: Fields whose default says nothing of models in use: roles of a model's parts, sizes, ids, what checkpoints fill in.
-#: How many beams a search keeps is no size of a model.
+#: How many beams a search keeps is no size of a model, nor is how it searches.
 VARIES = re.compile(
     r"_.*|is_decoder|is_encoder_decoder|add_cross_attention|use_cache|sliding_window|attention_chunk_size|dtype|training"
-    r"|\w*(_ids?|_tokens?|_index|(?<!beam)_size|_dims?|_layers?|_heads|_types?|_parameters|_config|_scaling)|num_\w+|n_\w+"
+    r"|\w*(_ids?|_tokens?|_index|(?<!beam)_size|_dims?|_layers?|_heads|(?<!search)(?<!solver)(?<!decoding)(?<!sampling)_types?|_parameters|_config|_scaling)|num_\w+|n_\w+"
     r"|\w*(return_dict|hidden_act|vocab|norm\w*|architecture|attention_type)|relative_\w+|pos_att\w*"
 )
 

@@ -425,3 +425,47 @@ def test_flags_of_layers_that_a_parameter_fills(first: str, fill: str, made: str
     attention = views["Attention.forward"]
     part = next(node for node in ast.walk(attention.node) if isinstance(node, ast.If)).body[0]
     assert (Region.FALLBACK not in attention.regions(part)) is runs
+
+
+CHOSEN = """
+    import torch
+
+    class Search:
+        def __init__(self, model, {parameter}="greedy"):
+            self.model = model
+            if {parameter} == "greedy":
+                self.algorithm = self.greedy
+            elif {parameter} == "beams":
+                self.algorithm = self.beams
+            else:
+                self.algorithm = self.sampled
+
+        def __call__(self, x: torch.Tensor):
+            return self.algorithm(x)
+
+        def greedy(self, x: torch.Tensor):
+            return first(x)
+
+        def beams(self, x: torch.Tensor):
+            return second(x)
+
+        def sampled(self, x: torch.Tensor):
+            return third(x)
+
+    def first(x): ...
+    def second(x): ...
+    def third(x): ...
+
+    def serve(model, x: torch.Tensor):  # awp: hot
+        return Search(model)(x)
+"""
+
+
+@pytest.mark.parametrize(
+    ("parameter", "known"), [("search_type", {"first", "third"}), ("kind_type", {"first", "second", "third"})]
+)
+def test_the_method_that_a_text_chooses(parameter: str, known: set[str]) -> None:
+    code = textwrap.dedent(CHOSEN.format(parameter=parameter))
+    views = {view.qualname: view for view in view_of_source(code).functions()}
+    ends = ("first", "second", "third")
+    assert {name for name in ends if views[name].frequency(views[name].node).known} == known
