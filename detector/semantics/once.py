@@ -37,6 +37,10 @@ def lazily_made(node: ast.If) -> bool:
     if not names:
         return _fills_cache(node)
     for part in _parts(node.body):
+        if isinstance(part, ast.Call) and last_name(part) == "register_buffer" and part.args:
+            name = part.args[0]
+            if isinstance(name, ast.Constant) and name.value in names:
+                return True
         targets = part.targets if isinstance(part, ast.Assign) else [getattr(part, "target", None)]
         for target in targets:
             if isinstance(target, ast.Attribute) and target.attr in names:
@@ -158,7 +162,17 @@ def leaves_when_made(node: ast.stmt, later: list[ast.stmt]) -> bool:
         return _same_as_last(node, later)
     if not (isinstance(node, ast.If) and isinstance(node.body[-1], ast.Return) and not node.orelse):
         return False
-    test = node.test
+    return any(_makes_it_so(node, part, later) for part in _either(node.test))
+
+
+def _either(test: ast.expr) -> list[ast.expr]:
+    """The parts of a test of which each is enough."""
+    return test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.Or) else [test]
+
+
+def _makes_it_so(node: ast.If, test: ast.expr, later: list[ast.stmt]) -> bool:
+    """Whether what follows ``if test: return`` makes the test true."""
+    assert isinstance(node.body[-1], ast.Return)
     if _found_in_cache(test, node.body[-1], later):
         return True
     if isinstance(test, ast.Compare) and len(test.ops) == 1:
@@ -178,9 +192,22 @@ def leaves_when_made(node: ast.stmt, later: list[ast.stmt]) -> bool:
             isinstance(part.value, ast.Name) and part.value.id == name and isinstance(part.targets[0], ast.Attribute)
             for part in kept
         )
-    return isinstance(test, ast.Attribute) and any(
+    if not isinstance(test, ast.Attribute):
+        return False
+    return any(
         isinstance(target, ast.Attribute) and target.attr == test.attr for part in kept for target in part.targets
-    )
+    ) or any(_filled(part) == ast.dump(test) for part in _parts(later) if isinstance(part, ast.Call))
+
+
+def _filled(call: ast.Call) -> str:
+    """What ``self.made.data.copy_(…)`` and ``self.made.fill_(…)`` fill."""
+    func = call.func
+    if not (isinstance(func, ast.Attribute) and func.attr in ("copy_", "fill_")):
+        return ""
+    filled = func.value
+    if isinstance(filled, ast.Attribute) and filled.attr == "data":
+        filled = filled.value
+    return ast.dump(filled)
 
 
 _CACHED = re.compile(r"(\w+_)?cached(_\w+)?")

@@ -207,12 +207,19 @@ def test_lazily_made_state_and_cached_functions(link: Any) -> None:
         def work(): ...
         @app.get("/tables")
         def tables(): return table_for(8), plain(8)
+        @app.get("/indices")
+        def indices(self):
+            if not hasattr(self, "_indices"):
+                self.register_buffer("_indices", make_indices())
+            return self._indices
+        def make_indices(): ...
         """
     project = link({"h.py": source})
     assert frequency(project, "h.spread").startswith("setup")
     assert frequency(project, "h.work") == "request proven"
     assert frequency(project, "h.make_table").startswith("setup")
     assert frequency(project, "h.make_signs").startswith("setup")
+    assert frequency(project, "h.make_indices").startswith("setup")
     assert frequency(project, "h.read").startswith("setup")
     assert frequency(project, "h.use") == "request proven"
 
