@@ -143,9 +143,8 @@ def _finds_nothing_to_do(node: ast.Call, receiver: ast.expr, view: FunctionView,
     name = ast.unparse(receiver)
     if node.func.attr not in _CASTS:
         # a part of an object stays where it is moved, unless something in the file moves it away
-        return re.match(r"self\b", name) is not None and not re.search(
-            rf"\b{re.escape(name)}\.(cpu\(|to\([\"']?(cpu|meta))", file.text
-        )
+        away = re.finditer(rf"\b{re.escape(name)}\.(cpu\(|to\([\"']?(cpu|meta))", file.text)
+        return re.match(r"self\b", name) is not None and all(_at_the_end(file.text[: found.start()]) for found in away)
     return not any(
         isinstance(call, ast.Call)
         and call is not node
@@ -155,6 +154,16 @@ def _finds_nothing_to_do(node: ast.Call, receiver: ast.expr, view: FunctionView,
         and ast.unparse(call) != ast.unparse(node)
         for call in view.nodes(ast.Call)
     )
+
+
+#: What is called when an object is no longer needed.
+_END = re.compile(r"(^|_)(stop|close|del|release|clean|cleanup|unload|free|shutdown|teardown|exit)(_|$)")
+
+
+def _at_the_end(text: str) -> bool:
+    """Whether a text ends within a function that lets go of what an object holds."""
+    names = re.findall(r"^\s*(?:async )?def (\w+)", text, re.MULTILINE)
+    return bool(names) and _END.search(names[-1].strip("_")) is not None
 
 
 def _table(node: ast.Call, receiver: ast.expr, view: FunctionView) -> Iterator[Candidate]:

@@ -102,7 +102,7 @@ class GradTracking(Rule):
         if _INFERENCE_ONLY.search((view.class_name or "").rpartition(".")[2]):
             return True
         runs = isinstance(view.node, ast.FunctionDef | ast.AsyncFunctionDef)
-        return runs and not no_gradients(file) and not _is_module(view)
+        return runs and not no_gradients(file) and not _is_module(view, file)
 
     def convinced(self, view: FunctionView, file: FileView) -> bool:
         chain = view.frequency(view.node).chain  # a caller in another file may switch gradients off
@@ -117,7 +117,7 @@ class GradTracking(Rule):
         assert isinstance(node, ast.Call)
         if not isinstance(view.node, ast.FunctionDef | ast.AsyncFunctionDef):
             return
-        if no_gradients(file) or _is_module(view) or not _runs_model(node, view):
+        if no_gradients(file) or _is_module(view, file) or not _runs_model(node, view):
             return
         regions = view.regions(node)
         if regions & (IDLE | Region.INFERENCE | Region.COMPILED | Region.CAPTURED):
@@ -231,11 +231,17 @@ def _first_call(view: FunctionView, file: FileView) -> ast.Call | None:
     return None
 
 
-def _is_module(view: FunctionView) -> bool:
+def _has_forward(view: FunctionView, file: FileView) -> bool:
+    own = (view.class_name or "").rpartition(".")[2]
+    classes = (s for s in file.tree.body if isinstance(s, ast.ClassDef) and s.name == own)
+    return any(isinstance(s, ast.FunctionDef) and s.name == "forward" for cls in classes for s in cls.body)
+
+
+def _is_module(view: FunctionView, file: FileView) -> bool:
     known = view.memo.setdefault(_is_module, {})
     if not known:
         modules = (".Module", "LightningModule")
         # A base in a file that is not shown may be one: who has a `forward` and a base is called by others.
-        forward = isinstance(view.node, ast.FunctionDef) and view.node.name == "forward" and bool(view.class_bases)
+        forward = bool(view.class_bases) and _has_forward(view, file)
         known[None] = forward or any(b.startswith("torch.nn.") or b.endswith(modules) for b in view.class_bases)
     return bool(known[None])

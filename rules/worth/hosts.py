@@ -71,6 +71,56 @@ def table_of_schedule(case: Case) -> bool:
     )
 
 
+@doubt("AWP10[1-5]")
+def turned_into_an_array(case: Case) -> bool:
+    """The function makes an array of a tensor of its arguments as it came, which only tensors on the host allow."""
+    view = case.view
+    known = view.memo.setdefault(turned_into_an_array, {})
+    if not known:
+        calls = (call for call in view.nodes(ast.Call) if isinstance(call, ast.Call))
+        known[None] = {name for call in calls for name in _made_array(call, view)}
+    return bool(known[None]) and not known[None].isdisjoint(behind(view.statement(case.node), view))
+
+
+#: What leaves a tensor where it is.
+_STAYS = frozenset(("detach", "squeeze", "unsqueeze", "view", "reshape", "flatten", "transpose", "permute", "float"))
+_DEEP = 4  # names on the way to a parameter
+
+
+def _made_array(call: ast.Call, view: FunctionView) -> set[str]:
+    """The parameters behind ``x`` of ``x.numpy()``, if nothing on the way there makes another tensor."""
+    func = call.func
+    if not (isinstance(func, ast.Attribute) and func.attr == "numpy" and not call.args and not call.keywords):
+        return set()
+    parameters = _parameters(view)
+    found: set[str] = set()
+    waiting = [(func.value, 0)]
+    while waiting:
+        part, depth = waiting.pop()
+        while not isinstance(part, ast.Name):
+            if isinstance(part, ast.Subscript):
+                part = part.value
+            elif isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and part.func.attr in _STAYS:
+                part = part.func.value
+            else:
+                return set()
+        if part.id in parameters:
+            found.add(part.id)
+        for statement in view.assignments(part.id):
+            if not isinstance(statement, ast.Assign) or depth == _DEEP:
+                return set()
+            if statement.value is not call:
+                waiting.append((statement.value, depth + 1))
+    return found
+
+
+def _parameters(view: FunctionView) -> set[str]:
+    if isinstance(view.node, ast.Module):
+        return set()
+    arguments = view.node.args
+    return {a.arg for a in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)}
+
+
 def _of_engine(view: FunctionView, file: FileView) -> bool:
     """Whether a file belongs to a serving engine, whose processors make the sizes of inputs and keep them there."""
     if "vllm/" in view.path:
@@ -81,4 +131,4 @@ def _of_engine(view: FunctionView, file: FileView) -> bool:
     return known
 
 
-DOUBTS = (said_to_be_on_host, has_host_twin, kept_on_host, table_of_schedule)
+DOUBTS = (said_to_be_on_host, has_host_twin, kept_on_host, table_of_schedule, turned_into_an_array)

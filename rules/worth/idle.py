@@ -15,7 +15,7 @@ from awp_lint.rules.worth.table import Case, doubt
 
 #: Code that rarely runs, or for people: the reads are what it is there for.
 _ASIDE = re.compile(
-    r"(^|/)(eplb|visuali[sz]\w*|plotting|interpretab\w*|diagnos\w*|kv_transfer|kv_connector\w*)(/|\.py$)"
+    r"(^|/)(eplb|visuali[sz]\w*|plotting|interpretab\w*|explain\w*|diagnos\w*|kv_transfer|kv_connector\w*)(/|\.py$)"
     r"|(^|[/_])(visuali[sz](er|ation)s?|plots?|interpretability)\.py$"
 )
 #: Samples of reinforcement learning, drawn with their probabilities.

@@ -74,6 +74,30 @@ def of_an_optional_input(case: Case) -> bool:
     return False
 
 
+@doubt("AWP10[14]")
+def size_that_callers_give(case: Case) -> bool:
+    """A size is read where callers do not give it, who may: ``if size is None: size = int(index.max()) + 1``."""
+    optional = default_none(case.view)
+    child: ast.AST = case.node
+    bound: set[str] = set()
+    for parent in ancestors(case.view, case.node):
+        if isinstance(child, ast.Assign):
+            bound |= {target.id for target in child.targets if isinstance(target, ast.Name)}
+        if isinstance(parent, ast.If) and child in parent.body and _left_out(parent.test) in optional & bound:
+            return True
+        child = parent
+    return False
+
+
+def _left_out(test: ast.expr) -> str:
+    """The name of ``if name is None`` and of ``if given and name is None``."""
+    parts = test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else [test]
+    for part in parts:
+        if isinstance(part, ast.Compare) and isinstance(part.left, ast.Name) and isinstance(part.ops[0], ast.Is):
+            return part.left.id
+    return ""
+
+
 def _given(test: ast.expr) -> str:
     """The name of ``if name is not None``."""
     if not (isinstance(test, ast.Compare) and isinstance(test.left, ast.Name) and isinstance(test.ops[0], ast.IsNot)):
@@ -100,4 +124,5 @@ DOUBTS = (
     read_of_the_prompt,
     told_in_a_text,
     of_an_optional_input,
+    size_that_callers_give,
 )

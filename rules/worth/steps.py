@@ -42,6 +42,13 @@ def small_beside_a_layer(case: Case) -> bool:
     return bool(case.frequency.chain) and not stepped and not _large_table(case.candidate)
 
 
+@doubt("AWP103", seldom=True)
+def a_few_rows(case: Case) -> bool:
+    """The longest or shortest row of a batch, once a request, beside all that is done for each."""
+    extreme = isinstance(case.node, ast.Call) and callee(case.node) in ("max", "min")
+    return extreme and case.path == (Level.REQUEST,)
+
+
 @doubt("AWP30[23]", seldom=True)
 def beside_all_layers(case: Case) -> bool:
     """Calls lead there once a request: it stands before or after all layers."""
@@ -112,6 +119,7 @@ def _large_table(candidate: Candidate) -> bool:
 DOUBTS = (
     one_kernel_a_step,
     small_beside_a_layer,
+    a_few_rows,
     beside_all_layers,
     once_a_step,
     once_a_token,

@@ -362,3 +362,147 @@ MORE = """
 def test_more_than_the_usual_result(parameter: str, default: str, hidden: bool) -> None:
     shown = {rule for rule, level in found(MORE.format(parameter=parameter, default=default)) if level != "low"}
     assert ("AWP101" not in shown) is hidden
+
+
+def test_rows_of_a_batch_once_a_request() -> None:
+    code = """
+        import torch
+
+        class Encoder(torch.nn.Module):
+            def forward(self, hidden_states: torch.Tensor, attention_mask: torch.Tensor) -> torch.Tensor:
+                longest = max(attention_mask.sum(1))
+                for layer in self.layers:
+                    hidden_states = layer(hidden_states) {more}
+                return hidden_states[:, :longest]
+    """
+    inside = "+ max(attention_mask.sum(1))"
+    assert {level for rule, level in found(code.replace("{more}", "")) if rule == "AWP103"} <= {"low"}
+    assert "medium" in {level for rule, level in found(code.replace("{more}", inside)) if rule == "AWP103"}
+
+
+@pytest.mark.parametrize(("end", "hidden"), [("stop_pool", True), ("__del__", True), ("rest", False)])
+def test_a_model_that_is_moved_away_when_it_is_no_longer_needed(end: str, hidden: bool) -> None:
+    code = f"""
+        import torch
+        from transformers import AutoModel
+
+        class Embedder:
+            def __init__(self, name: str) -> None:
+                self.model = AutoModel.from_pretrained(name)
+
+            def encode(self, texts: list, device: str) -> torch.Tensor:
+                self.model.to(device)
+                return self.model(texts).logits
+
+            def {end}(self) -> None:
+                self.model.to("cpu")
+    """
+    shown = {rule for rule, level in found(code) if level != "low"}
+    assert ("AWP606" not in shown) is hidden
+
+
+ARRAYS = """
+    import torch
+
+    class FrontendLayer(torch.nn.Module):
+        def forward(self, waveforms: torch.Tensor, lengths: torch.Tensor) -> list:
+            found = []
+            for i in range(waveforms.size(0)):
+                length = lengths[i]
+                wave = waveforms[i][:length]
+                wave = {array}
+                found.append(features(wave))
+            return found
+"""
+
+
+@pytest.mark.parametrize(
+    ("array", "hidden"), [("wave.numpy()", True), ("wave.detach().numpy()", True), ("wave.cpu().numpy()", False)]
+)
+def test_a_tensor_that_is_turned_into_an_array_as_it_came(array: str, hidden: bool) -> None:
+    shown = {rule for rule, level in found(ARRAYS.format(array=array)) if level != "low"}
+    assert ("AWP104" not in shown) is hidden
+
+
+@pytest.mark.parametrize(("name", "hidden"), [("BeamSearch", True), ("Decoder", False)])
+def test_what_a_search_on_the_host_logs(name: str, hidden: bool) -> None:
+    code = f"""
+        import logging
+        import torch
+
+        class {name}(torch.nn.Module):
+            def forward(self, x: torch.Tensor) -> torch.Tensor:
+                for layer in self.layers:
+                    logging.info(f"at {{layer}}")
+                    x = layer(x)
+                return x
+    """
+    assert ("AWP402" not in {rule for rule, _ in found(code)}) is hidden
+
+
+@pytest.mark.parametrize(("forward", "shown"), [("", True), ("def forward(self, x):\n                return x", False)])
+def test_a_method_beside_the_forward_of_a_model_whose_base_is_not_there(forward: str, shown: bool) -> None:
+    code = f"""
+        import torch
+        from unknown.models import BaseModel
+        from transformers import AutoModel
+
+        class Diariser(BaseModel):
+            def __init__(self, name: str) -> None:
+                self.encoder = AutoModel.from_pretrained(name).eval()
+
+            {forward}
+
+            def predict(self, x: torch.Tensor) -> torch.Tensor:
+                return self.encoder(x).logits
+    """
+    assert ("AWP701" in {rule for rule, _ in found(code)}) is shown
+
+
+GIVEN = """
+    import torch
+
+    class ScatterLayer(torch.nn.Module):
+        def forward(self, x: torch.Tensor, index: torch.Tensor, size: int | None = None, depth=0) -> torch.Tensor:
+            if {test}:
+                {name} = int(index.max()) + 1
+            return x.new_zeros({name}, x.size(1)).index_add_(0, index, x)
+"""
+
+
+@pytest.mark.parametrize(
+    ("test", "name", "hidden"),
+    [
+        ("size is None", "size", True),
+        ("index is not None and size is None", "size", True),
+        ("size is None", "rows", False),
+        ("depth > 1", "depth", False),
+    ],
+)
+def test_a_size_that_callers_may_give(test: str, name: str, hidden: bool) -> None:
+    shown = {rule for rule, level in found(GIVEN.format(test=test, name=name)) if level != "low"}
+    assert ("AWP101" not in shown) is hidden
+
+
+@pytest.mark.parametrize(
+    ("path", "method", "hidden"),
+    [
+        ("lib/explain/masks.py", "attend", True),
+        ("lib/explainer.py", "attend", True),
+        ("lib/masks.py", "plot_interpretation", True),
+        ("lib/masks.py", "attend", False),
+    ],
+)
+def test_what_shows_how_a_model_came_to_it(path: str, method: str, hidden: bool) -> None:
+    code = f"""
+        import torch
+
+        class Attention(torch.nn.Module):
+            def forward(self, x: torch.Tensor) -> torch.Tensor:
+                self.{method}(x)
+                return x
+
+            def {method}(self, x: torch.Tensor) -> None:
+                print(x.max().item())
+    """
+    assert ("AWP101" not in {rule for rule, level in found(code, path) if level != "low"}) is hidden
