@@ -147,7 +147,12 @@ def prepares_on_host(view: FunctionView) -> bool:
 
 @functools.lru_cache(maxsize=4096)
 def _named_for_host(path: str, qualname: str) -> bool:
-    return bool(_HOST_FILES.search(path) or _HOST_CLASSES.search(qualname))
+    return _host_file(path) or _HOST_CLASSES.search(qualname) is not None
+
+
+@functools.lru_cache(maxsize=64)
+def _host_file(path: str) -> bool:
+    return _HOST_FILES.search(path) is not None
 
 
 def _gives_bytes(node: ast.AST) -> bool:
@@ -187,9 +192,14 @@ def _serves_nobody(view: FunctionView) -> bool:
 
 @functools.lru_cache(maxsize=4096)
 def _named_for_nobody(path: str, qualname: str) -> bool:
-    if _VENDORED.search(path) or _EXPORTING.search(path) or _RARE.search(qualname.rpartition(".")[2]):
+    if _file_for_nobody(path) or _RARE.search(qualname.rpartition(".")[2]):
         return True
     return bool(_TRAINING_CLASSES.search(qualname))
+
+
+@functools.lru_cache(maxsize=64)
+def _file_for_nobody(path: str) -> bool:
+    return bool(_VENDORED.search(path) or _EXPORTING.search(path))
 
 
 def whole_program(frequency: Frequency) -> bool:

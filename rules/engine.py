@@ -69,10 +69,14 @@ class Dispatch:
                 self.kinds.setdefault(kind, []).append(rule)
         self._calls = [(rule, _asked_about(rule)) for rule in self.kinds.get(ast.Call, [])]
         self._by_name: dict[str, list[Rule]] = {}
+        self._about_any = [rule for rule, names in self._calls if names is None]
+        self._names = frozenset().union(*(names for _, names in self._calls if names is not None))
         self.walked = [kind for kind in self.kinds if kind not in _DEFINITIONS]
 
     def about_call(self, name: str) -> Sequence[Rule]:
         """The rules that are asked about a call of something with this last name."""
+        if name not in self._names:
+            return self._about_any
         known = self._by_name.get(name)
         if known is None:
             known = [rule for rule, names in self._calls if names is None or name in names]
@@ -106,7 +110,7 @@ class Vocabulary:
         """Whether the text holds one of the words, anywhere."""
         if not self._words.isdisjoint(words):
             return True
-        return not _words() >= set(words) and any(word in self._raw for word in words)
+        return any(word in self._raw for word in _unknown(words))
 
 
 _seen: set[bytes] = set()
@@ -144,6 +148,12 @@ def _by_part() -> dict[bytes, list[bytes]]:
 def _words() -> frozenset[bytes]:
     """The words of all rules."""
     return frozenset(word for rule in all_rules() for word in rule.words)
+
+
+@functools.cache
+def _unknown(words: tuple[bytes, ...]) -> tuple[bytes, ...]:
+    """Those of some words that are of no rule."""
+    return tuple(word for word in words if word not in _words())
 
 
 def _core(word: bytes) -> bytes:
@@ -260,9 +270,9 @@ class _Asked:
 
     def __init__(self, rules: Sequence[Rule], convinced: bool = False) -> None:
         self._rules = tuple(rules)
-        self._choosy = [(rule, rule.concerns) for rule in rules if type(rule).concerns is not Rule.concerns]
-        if convinced:
-            self._choosy += [(rule, rule.convinced) for rule in rules if type(rule).convinced is not Rule.convinced]
+        doubting = [rule for rule in rules if convinced and type(rule).convinced is not Rule.convinced]
+        self._choosy = [(rule, rule.convinced) for rule in doubting]
+        self._choosy += [(rule, rule.concerns) for rule in rules if type(rule).concerns is not Rule.concerns]
 
     def concerned(self, view: FunctionView, file: FileView, problems: list[Problem]) -> tuple[Rule, ...]:
         """The rules that may find something in the definition."""

@@ -96,7 +96,8 @@ class Definition:
                 known = by_type.get(types[0], [])
             else:
                 known = [node for kind in types for node in by_type.get(kind, ())]
-            if known and hasattr(known[0], "lineno"):
+            # statements of one type were met in source order
+            if known and hasattr(known[0], "lineno") and not (len(types) == 1 and issubclass(types[0], ast.stmt)):
                 known = _sorted(known)
             self._nodes[types] = known
         return known

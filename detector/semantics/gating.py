@@ -36,6 +36,7 @@ class Unresolved:
 
     def __init__(self) -> None:
         self._by_name: dict[str, tuple[set[str], int]] = {}
+        self._keywords: set[str] = set()  # of all names
         self._of_modules: dict[int, tuple[set[str], int]] = {}  # by file: calls of parts of self and of local values
 
     def note(self, file: int, call: CallFact, name: str) -> None:
@@ -45,6 +46,7 @@ class Unresolved:
         keywords = {code.partition("=")[0] for code in call.passed if code[:1] != "=" and code[-2:] != f"={SAVED}"}
         positional = sum(1 for code in call.passed if "=" not in code or code[:1] == "=")
         common = name in _OF_MODULES  # what stands where is told by names only: the file's own calls are meant
+        self._keywords |= keywords
         self._add(self._by_name, name, keywords, 0 if common else positional)
         if not isinstance(call.callee, str) and call.passed[0] != "=self":  # a module is not handed the one around it
             local = common or call.callee[0] != "." or call.callee[1] == ("self",)
@@ -61,7 +63,7 @@ class Unresolved:
 
     def may_construct(self, cls: str, name: str, position: int) -> bool:
         """Whether one of them may pass a parameter of the constructor of a class of this name."""
-        if any(name in keywords for keywords, _ in self._by_name.values()):
+        if name in self._keywords:
             return True
         found = [self._by_name.get(cls), self._by_name.get("cls")]
         return any(known is not None and known[1] > position >= 0 for known in found)

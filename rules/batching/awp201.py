@@ -18,6 +18,7 @@ from awp_lint.rules.batching.calls import (
     fed,
     in_pieces,
     item_loops,
+    may_be_fed,
     model_call,
     model_of,
     of_few_prompts,
@@ -114,6 +115,8 @@ class CallPerSample(Rule):
 
     def candidates(self, node: ast.AST, view: FunctionView, file: FileView) -> Iterator[Candidate]:
         assert isinstance(node, ast.Call)
+        if not may_be_fed(node, view):
+            return
         name = behind = None
         for loop in item_loops(view, node):
             names = target_names(loop.target)

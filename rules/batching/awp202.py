@@ -9,7 +9,7 @@ from awp_lint.detector.finding import Confidence, Event, MarkKind, RootCause
 from awp_lint.detector.semantics.values import Kind
 from awp_lint.detector.semantics.view import FileView, FunctionView
 from awp_lint.rules.base import Candidate, Rule
-from awp_lint.rules.batching.calls import carries_state, depends_on, item_loops
+from awp_lint.rules.batching.calls import carries_state, depends_on, item_loops, may_be_fed, may_run_model
 from awp_lint.rules.common import (
     callee,
     frequency_reason,
@@ -85,7 +85,7 @@ class TokenizePerSample(Rule):
 
     def candidates(self, node: ast.AST, view: FunctionView, file: FileView) -> Iterator[Candidate]:
         assert isinstance(node, ast.Call)
-        if not view.loops(node):
+        if not may_run_model(node) or not may_be_fed(node, view):
             return
         name = _tokenizer(node, view)
         if name is None or view.targets(node):

@@ -25,6 +25,7 @@ from awp_lint.rules.common import (
     sureness,
     target_names,
 )
+from awp_lint.rules.plain import no_tensor
 from awp_lint.rules.sync.reads import iterables
 
 _ELEMENTWISE = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.MatMult, ast.Pow)
@@ -186,7 +187,7 @@ def _counted(node: ast.expr, view: FunctionView) -> bool:
 def _rows(loop: ast.For, view: FunctionView) -> ast.expr | None:
     """The device tensor whose first axis the loop goes over."""
     for source in iterables(loop.iter):
-        if view.value(source).is_tensor and view.value(source).on_device:
+        if not no_tensor(source, view) and view.value(source).is_tensor and view.value(source).on_device:
             return source
     if view.loop_kind(loop) not in (LoopKind.BATCH, LoopKind.ELEMENTS) or not isinstance(loop.target, ast.Name):
         return None

@@ -21,7 +21,6 @@ from awp_lint.rules.common import (
     sureness,
     target_names,
 )
-from awp_lint.rules.sync.reads import iterables
 
 if TYPE_CHECKING:
     from awp_lint.rules.nodemap import Definition
@@ -130,9 +129,6 @@ class RowSamplingLoop(Rule):
 def _row(loop: ast.For, view: FunctionView) -> ast.Subscript | None:
     """A row of device scores that the body indexes by the loop's own variable."""
     names = target_names(loop.target)
-    for source in iterables(loop.iter):
-        if view.value(source).is_tensor:
-            names = names | target_names(loop.target)
     for statement in loop_body(loop):
         for part in ast.walk(statement):
             if not isinstance(part, ast.Subscript) or view.parent(part) is None:

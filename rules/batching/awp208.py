@@ -10,7 +10,7 @@ from awp_lint.detector.finding import Confidence, Event, MarkKind, RootCause
 from awp_lint.detector.semantics.values import Value
 from awp_lint.detector.semantics.view import FileView, FunctionView
 from awp_lint.rules.base import Candidate, Rule
-from awp_lint.rules.batching.calls import depends_on, item_loops
+from awp_lint.rules.batching.calls import depends_on, item_loops, may_be_fed, may_run_model
 from awp_lint.rules.common import frequency_reason, has_loops, judge, lower, served_frequency, short, target_names
 
 _PIPELINE = re.compile(r"(^|\.)(pipeline|Pipeline|[A-Z]\w*Pipeline)$")
@@ -77,7 +77,7 @@ class PipelineUnbatched(Rule):
 
     def candidates(self, node: ast.AST, view: FunctionView, file: FileView) -> Iterator[Candidate]:
         assert isinstance(node, ast.Call)
-        name = _runner(node, view) if view.loops(node) else None
+        name = _runner(node, view) if may_run_model(node) and may_be_fed(node, view) else None
         if name is None:
             return
         for loop in item_loops(view, node):

@@ -43,10 +43,34 @@ def model_call(call: ast.Call, view: FunctionView) -> str | None:
         if owner.kind is Kind.MODULE or (owner.kind is Kind.UNKNOWN and named_model(func.value)):
             return ast.unparse(func)
         return None
+    if not may_run_model(call):
+        return None
     value = view.value(func)
     if value.kind is Kind.MODULE and (named_model(func) or _whole_model(value.cls)):
         return ast.unparse(func)
     return None
+
+
+#: Methods of lists, texts and tensors, and functions: no module goes by such a name.
+_NO_MODELS = frozenset({
+    "append", "extend", "insert", "pop", "items", "keys", "values", "get", "setdefault", "update", "copy", "join",
+    "format", "split", "strip", "replace", "startswith", "endswith", "lower", "upper", "view", "reshape", "transpose",
+    "permute", "contiguous", "to", "float", "half", "size", "dim", "numel", "item", "tolist", "cpu", "cuda", "numpy",
+    "detach", "unsqueeze", "squeeze", "expand", "repeat", "chunk", "cat", "stack", "zeros", "ones", "arange", "tensor",
+    "len", "range", "isinstance", "hasattr", "getattr", "int", "bool", "str", "list", "tuple", "dict", "set", "zip",
+    "enumerate", "min", "max", "sum", "any", "all", "sorted", "print", "ValueError",
+})  # fmt: skip
+
+
+_LIBRARIES = frozenset({"torch", "np", "numpy", "math", "F", "os", "re", "json", "warnings", "logger"})
+
+
+def may_run_model(call: ast.Call) -> bool:
+    """Whether a call may run a module, by the name of what is called."""
+    func = call.func
+    if isinstance(func, ast.Attribute) and isinstance(func.value, ast.Name) and func.value.id in _LIBRARIES:
+        return False
+    return callee(call) not in _NO_MODELS
 
 
 def model_of(call: ast.Call) -> ast.expr:
@@ -74,6 +98,25 @@ def item_loops(view: FunctionView, node: ast.AST) -> Iterator[ast.For | ast.Asyn
             return
         if not over_batches(loop):
             yield loop
+
+
+def may_be_fed(call: ast.Call, view: FunctionView) -> bool:
+    """Whether a call may be given something of an item of one of :func:`item_loops`: no value is asked for."""
+    given: frozenset[str] | None = None
+    for loop in view.loops(call):
+        if isinstance(loop, ast.While) or view.loop_kind(loop) not in _ITEMS:
+            return False
+        known: dict[ast.AST, frozenset[str]] = view.memo.setdefault(may_be_fed, {})
+        reached = known.get(loop)
+        if reached is None:
+            reached = known[loop] = bound_by(target_names(loop.target), loop)
+        given = fed(call) if given is None else given
+        if given & reached:
+            return True
+    return False
+
+
+_ITEMS = (LoopKind.BATCH, LoopKind.REQUESTS, LoopKind.UNKNOWN)
 
 
 def _inputs(loop: ast.For | ast.AsyncFor | ast.comprehension, view: FunctionView) -> bool:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from awp_lint.detector.finding import Confidence, Event, Fix, MarkKind, RootCause
 from awp_lint.detector.semantics.view import FileView, FunctionView, Level
 from awp_lint.rules.base import Candidate, Rule
-from awp_lint.rules.common import frequency_reason, judge, lower, often, reasons, short
+from awp_lint.rules.common import frequency_reason, has_loops, judge, lower, often, reasons, short
 from awp_lint.rules.fusion.activations import activation
 from awp_lint.rules.fusion.chains import Chain, chains, long_enough
 from awp_lint.rules.fusion.context import compiled_class, place, replaced_class
@@ -121,7 +121,7 @@ class PointwiseChain(Rule):
         if compiled_class(view, file):
             return
         yield from _residuals(view)
-        if not long_enough(node.body, view, _LEAST):
+        if not (_may_be_often(view) and long_enough(node.body, view, _LEAST)):
             return
         longest: Chain | None = None
         for chain in chains(node.body, view):
@@ -135,7 +135,7 @@ class PointwiseChain(Rule):
         if counted is None:
             return
         frequency, cap = counted
-        if frequency.known and not {Level.TOKEN, Level.STEP, Level.LAYER} & set(frequency.path):
+        if frequency.known and _OFTEN.isdisjoint(frequency.path):
             return
         if any(base.endswith("SchedulerMixin") for base in view.class_bases):
             cap = Confidence.LOW  # once a step, and mostly on 0-d host tensors that nothing tells from others
@@ -163,6 +163,15 @@ class PointwiseChain(Rule):
         from awp_lint.rules.fusion.compiling import compiled
 
         return compiled(definition) if candidate.data is True else None
+
+
+_OFTEN = frozenset({Level.TOKEN, Level.STEP, Level.LAYER})
+
+
+def _may_be_often(view: FunctionView) -> bool:
+    """Whether something in the definition may run at every step, token or layer, or how often is not known."""
+    frequency = view.frequency(view.node)
+    return not frequency.known or not _OFTEN.isdisjoint(frequency.path) or has_loops(view)
 
 
 def _residuals(view: FunctionView) -> Iterator[Candidate]:

@@ -105,7 +105,7 @@ class ManualNorm(Rule):
                 return
         elif not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)) or node.func.attr not in _CALLS:
             return
-        if not (_ROOTS & called(view) or "-0.5" in file.text or "** 0.5" in file.text or "**0.5" in file.text):
+        if not _takes_root(view):
             return
         found = norm(node, view)
         if found is None or not _whole(node, view):
@@ -179,6 +179,13 @@ class ManualNorm(Rule):
 
 
 _ROOTS = frozenset({"rsqrt", "sqrt", "std", "pow", "reciprocal"})
+
+
+def _takes_root(view: FunctionView) -> bool:
+    """Whether the definition may take the root that a norm divides by."""
+    return bool(_ROOTS & called(view)) or any(
+        isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow) for node in view.nodes(ast.BinOp)
+    )
 
 
 def _whole(node: ast.expr, view: FunctionView) -> bool:

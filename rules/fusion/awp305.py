@@ -125,14 +125,16 @@ class FullLogits(Rule):
 
     def candidates(self, node: ast.AST, view: FunctionView, file: FileView) -> Iterator[Candidate]:
         assert isinstance(node, ast.Call)
-        if len(node.args) != 1 or node.keywords or opaque(node) or not _is_head(node.func, view):
+        if len(node.args) != 1 or node.keywords or opaque(node) or not _HEAD.search(callee(node)):
             return
         found = _last_only(node, view)
         if found is None and _last_for_callers(node, view):
             found = _Head(node, node.args[0], True, callers=True)
         if found is None and _whole_forward(node, view):
             found = _Head(node, node.args[0], False)
-        if found is None or fused_elsewhere(view, node) or view.value(found.hidden).device is Device.HOST:
+        if found is None or not _is_head(node.func, view):
+            return
+        if fused_elsewhere(view, node) or view.value(found.hidden).device is Device.HOST:
             return
         frequency = served_frequency(view, node)
         if frequency is None:
@@ -206,9 +208,6 @@ def _costs_little(view: FunctionView, file: FileView) -> bool:
 
 
 def _is_head(func: ast.expr, view: FunctionView) -> bool:
-    name = func.attr if isinstance(func, ast.Attribute) else func.id if isinstance(func, ast.Name) else ""
-    if not _HEAD.search(name):
-        return False
     value = view.value(func)
     return value.kind is Kind.MODULE or (value.kind is Kind.UNKNOWN and view.qualified(func) is None)
 
@@ -216,14 +215,12 @@ def _is_head(func: ast.expr, view: FunctionView) -> bool:
 def _last_only(call: ast.Call, view: FunctionView) -> _Head | None:
     """The head's call where every use of its result takes position -1."""
     hidden = call.args[0]
-    if _selected(hidden, view):
-        return None
     outer = _behind_casts(call, view)
     if outer is None:
         return None
     parent = view.parent(outer)
     if isinstance(parent, ast.Subscript) and parent.value is outer:
-        return _Head(call, hidden, True) if takes_last(parent) else None
+        return _Head(call, hidden, True) if takes_last(parent) and not _selected(hidden, view) else None
     name = assigned_name(view, outer)
     if name is None:
         return None
@@ -234,7 +231,7 @@ def _last_only(call: ast.Call, view: FunctionView) -> _Head | None:
         above = view.parent(use)
         if not (isinstance(above, ast.Subscript) and above.value is use and takes_last(above)):
             return None
-    return _Head(call, hidden, True)
+    return None if _selected(hidden, view) else _Head(call, hidden, True)
 
 
 def _behind_casts(call: ast.Call, view: FunctionView) -> ast.AST | None:
@@ -253,7 +250,7 @@ def _last_for_callers(call: ast.Call, view: FunctionView) -> bool:
     """Whether a program's own functions alone call this one, as those of its module or class alone call a private one,
     and take the last position of what the head gave them."""
     private = re.match(r"_(?!_)", view.qualname.rpartition(".")[2]) is not None
-    if _selected(call.args[0], view) or not (private or whole_program(view.frequency(call))):
+    if not (private or whole_program(view.frequency(call))):
         return False
     outer = _behind_casts(call, view)
     if outer is None:
@@ -261,7 +258,7 @@ def _last_for_callers(call: ast.Call, view: FunctionView) -> bool:
     parent = view.parent(outer)
     if isinstance(parent, ast.Tuple) and parent.elts[0] is outer:
         parent = view.parent(parent)
-    return isinstance(parent, ast.Return) and view.callers().last
+    return isinstance(parent, ast.Return) and view.callers().last and not _selected(call.args[0], view)
 
 
 def _reads(use: ast.Name, source: ast.AST, view: FunctionView) -> bool:
@@ -299,7 +296,7 @@ def _whole_forward(call: ast.Call, view: FunctionView) -> bool:
     if not _CAUSAL.search(view.class_name) or view.class_name.endswith("ForConditionalGeneration"):
         return False
     hidden = call.args[0]
-    if _selected(hidden, view) or not isinstance(hidden, ast.Name):
+    if not isinstance(hidden, ast.Name):
         return False
     arguments = definition.args
     every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
@@ -307,4 +304,4 @@ def _whole_forward(call: ast.Call, view: FunctionView) -> bool:
         return False
     if not ({"input_ids", "tokens", "idx"} & {arg.arg for arg in every}):
         return False
-    return not any(_KEEPS.search(name) for name in names_in(definition))
+    return not any(_KEEPS.search(name) for name in names_in(definition)) and not _selected(hidden, view)

@@ -256,7 +256,9 @@ class InvariantRecompute(Rule):
 
     def _per_layer(self, node: ast.expr, view: FunctionView, file: FileView) -> Iterator[Candidate]:
         """Tables of sizes and constants in a function that every layer calls."""
-        if _sized_parent(node, view, file):
+        if not any(isinstance(part, ast.Call) and callee(part) in _FACTORIES for part in ast.walk(node)):
+            return
+        if Level.LAYER not in view.frequency(node).path or _sized_parent(node, view, file):
             return
         work = _work(node, view, file)
         if work is None or not work.factory or work.launches < 2 or not _from_sizes(node, view):

@@ -103,6 +103,9 @@ class UnfoldedBatchNorm(Rule):
             return net(image.cuda())
         """
 
+    def convinced(self, view: FunctionView, file: FileView) -> bool:
+        return ".eval()" in file.text or whole_program(view.frequency(view.node))
+
     def candidates(self, node: ast.AST, view: FunctionView, file: FileView) -> Iterator[Candidate]:
         assert isinstance(node, ast.Call)
         if len(node.args) != 1 or node.keywords:

@@ -18,6 +18,7 @@ from awp_lint.rules.common import (
     frequency_reason,
     hot_frequency,
     lower,
+    method,
     often,
     per_item_only,
     short,
@@ -220,7 +221,8 @@ def _upload(call: ast.Call, view: FunctionView) -> _Upload | None:
         if device is None or is_host_device(device, view) or view.value(call).on_host:
             return None
         return _Upload(call, data, short(device, 40))
-    moved = move(call, view)
+    found = method(call)
+    moved = move(call, view) if found is not None and isinstance(found[0], ast.Call) else None
     if moved is None or not isinstance(moved.made, ast.Call):
         return None
     data = _packed(moved.made, view)
@@ -237,6 +239,8 @@ def _made_there(call: ast.Call, view: FunctionView) -> _Upload | None:
     """``x.new_tensor(data)`` of a device tensor, ``torch.cuda.LongTensor(data)``."""
     if len(call.args) != 1 or call.keywords or not isinstance(call.func, ast.Attribute):
         return None
+    if call.func.attr != "new_tensor" and call.func.attr not in DATA:
+        return None
     data, dotted = call.args[0], view.qualified(call.func) or ""
     value = view.value(data)
     if call.func.attr == "new_tensor" and view.value(call.func.value).on_device:
@@ -250,6 +254,8 @@ def _made_there(call: ast.Call, view: FunctionView) -> _Upload | None:
 
 def _packed(call: ast.Call, view: FunctionView) -> ast.expr | None:
     """The Python data of ``torch.tensor(data)``; None for other calls and for tensors as data."""
+    if isinstance(call.func, ast.Attribute) and call.func.attr not in DATA:
+        return None
     dotted = view.qualified(call.func) or ""
     name = dotted.rpartition(".")[2]
     if dotted != f"torch.{name}" or name not in DATA or not call.args:

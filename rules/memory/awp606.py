@@ -93,6 +93,8 @@ class MovePerCall(Rule):
         if not isinstance(node.func, ast.Attribute) or _OFFLOAD.search(view.qualname.rpartition(".")[2]):
             return
         receiver = node.func.value
+        if not _may_last(receiver, view) or (node.func.attr not in _CASTS and move(node, view) is None):
+            return
         value = view.value(receiver)
         if value.kind is Kind.MODULE:
             yield from _module(node, receiver, view, file)
@@ -112,10 +114,6 @@ class MovePerCall(Rule):
 
 def _module(node: ast.Call, receiver: ast.expr, view: FunctionView, file: FileView) -> Iterator[Candidate]:
     assert isinstance(node.func, ast.Attribute)
-    if node.func.attr not in _CASTS and move(node, view) is None:
-        return
-    if isinstance(receiver, ast.Call) or _just_made(receiver, view):
-        return  # a model that is built here moves once
     frequency = served_frequency(view, node)
     if frequency is None:
         return
@@ -204,8 +202,11 @@ def _kept(node: ast.expr) -> bool:
     return isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self"
 
 
-def _just_made(receiver: ast.expr, view: FunctionView) -> bool:
-    return isinstance(receiver, ast.Name) and bool(view.assignments(receiver.id))
+def _may_last(receiver: ast.expr, view: FunctionView) -> bool:
+    """Whether an expression may be what lasts: a model that is built here moves once, a result is no model."""
+    if isinstance(receiver, ast.Name):
+        return not view.assignments(receiver.id)
+    return not isinstance(receiver, ast.Call | ast.BinOp | ast.UnaryOp | ast.Compare | ast.Constant)
 
 
 def _replaced(receiver: ast.expr, view: FunctionView) -> bool:

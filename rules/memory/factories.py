@@ -19,6 +19,12 @@ FACTORIES = SAME_ANYWHERE | COMPUTED | RANDOM
 DATA = frozenset({"tensor", "as_tensor", "from_numpy", "FloatTensor", "LongTensor", "IntTensor", "BoolTensor"})
 
 
+_DTYPES = frozenset({
+    "float", "float16", "float32", "float64", "bfloat16", "half", "double", "int", "int8", "int16", "int32", "int64",
+    "long", "short", "uint8", "bool",
+})  # fmt: skip
+
+
 @dataclass(frozen=True, slots=True)
 class Move:
     """``made.to(device, …)`` or ``made.cuda()`` (``device`` None); ``like`` is the tensor of ``made.to(like)``."""
@@ -45,10 +51,9 @@ def move(call: ast.Call, view: FunctionView) -> Move | None:
     dtype = argument(call, None, "dtype")
     like = argument(call, None, "other")
     for position, arg in enumerate(call.args[:2]):
-        value = view.value(arg)
         if _is_dtype(arg, view):
             dtype = arg
-        elif position == 0 and value.is_tensor:
+        elif position == 0 and view.value(arg).is_tensor:
             like = arg
         elif position == 0:
             device = arg
@@ -60,10 +65,25 @@ def move(call: ast.Call, view: FunctionView) -> Move | None:
 
 
 def _is_dtype(node: ast.expr, view: FunctionView) -> bool:
-    if view.value(node).kind is Kind.DTYPE:
-        return True
     name = node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
-    return "dtype" in name.lower()
+    return "dtype" in name.lower() or _names_dtype(node) or view.value(node).kind is Kind.DTYPE
+
+
+def only_casts(call: ast.Call) -> bool:
+    """Whether ``x.to(…)`` is told to change the type alone, as far as names tell."""
+    if any(keyword.arg not in ("dtype", "copy", "non_blocking") for keyword in call.keywords):
+        return False
+    if not call.args:
+        return True
+    arg = call.args[0]
+    name = arg.attr if isinstance(arg, ast.Attribute) else arg.id if isinstance(arg, ast.Name) else ""
+    return len(call.args) == 1 and ("dtype" in name.lower() or _names_dtype(arg))
+
+
+def _names_dtype(node: ast.expr) -> bool:
+    """``torch.float32``, whose value need not be asked for."""
+    torch = isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "torch"
+    return torch and node.attr in _DTYPES  # type: ignore[attr-defined]
 
 
 def _is_device(node: ast.expr, view: FunctionView) -> bool:
@@ -91,7 +111,7 @@ def is_host_device(node: ast.expr, view: FunctionView) -> bool:
 
 def host_factory(node: ast.expr, view: FunctionView) -> str | None:
     """The factory's name where a call makes a tensor on the default device, which the call does not choose."""
-    if not isinstance(node, ast.Call):
+    if not isinstance(node, ast.Call) or (isinstance(node.func, ast.Attribute) and node.func.attr not in FACTORIES):
         return None
     dotted = view.qualified(node.func)
     if dotted is None or not dotted.startswith("torch."):

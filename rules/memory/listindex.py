@@ -8,6 +8,7 @@ import re
 from awp_lint.detector.semantics.values import Certainty, Device, DTypeClass, Kind, Value
 from awp_lint.detector.semantics.view import FunctionView
 from awp_lint.rules.common import assigned_name, callee, host_named, names_in, target_names
+from awp_lint.rules.plain import no_tensor
 
 _IDS = re.compile(r"(^|_)(tokens|token_ids|ids|indices|words)$")
 _LIST_OF_INT = re.compile(r"^(typing\.)?(List|list|Sequence)\[int\]")
@@ -27,6 +28,7 @@ def host_index(node: ast.Subscript, view: FunctionView) -> ast.expr | None:
     """
     parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
     told = [part for part in parts if not isinstance(part, ast.Slice | ast.Constant | ast.Starred)]
+    told = [part for part in told if not no_tensor(part, view)]
     base = view.value(node.value) if told else None
     if base is None or not base.on_device or base.certainty is Certainty.UNKNOWN or isinstance(node.ctx, ast.Del):
         return None

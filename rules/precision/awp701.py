@@ -11,7 +11,7 @@ from awp_lint.detector.finding import Confidence, Edit, Effect, Event, Fix, Mark
 from awp_lint.detector.semantics.values import Certainty, Kind
 from awp_lint.detector.semantics.view import FileView, FunctionView, Region
 from awp_lint.rules.base import Candidate, Rule
-from awp_lint.rules.batching.calls import model_call
+from awp_lint.rules.batching.calls import may_run_model, model_call
 from awp_lint.rules.common import IDLE, callee, frequency_reason, lower, often, served_frequency, short, whole_program
 from awp_lint.rules.nodemap import Definition
 from awp_lint.rules.precision.modes import called_off, callers_off, no_gradients
@@ -117,15 +117,13 @@ class GradTracking(Rule):
         assert isinstance(node, ast.Call)
         if not isinstance(view.node, ast.FunctionDef | ast.AsyncFunctionDef):
             return
-        if no_gradients(file) or _is_module(view, file) or not _runs_model(node, view):
+        if no_gradients(file) or _is_module(view, file) or not may_run_model(node):
             return
         regions = view.regions(node)
         if regions & (IDLE | Region.INFERENCE | Region.COMPILED | Region.CAPTURED):
             return
-        if _first_call(view, file) is not node:
-            return
         frequency = served_frequency(view, node)
-        if frequency is None:
+        if frequency is None or not _runs_model(node, view) or _first_call(view, file) is not node:
             return
         above, below = callers_off(view, frequency, file), called_off(view, node, file)
         if above is None and whole_program(frequency):

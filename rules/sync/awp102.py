@@ -24,6 +24,7 @@ from awp_lint.rules.common import (
     sureness,
 )
 from awp_lint.rules.doubts import default_none
+from awp_lint.rules.plain import no_tensor
 from awp_lint.rules.sync.compressing import asks_before_cutting
 from awp_lint.rules.sync.reads import read_frequency
 
@@ -108,6 +109,8 @@ class DeviceTruth(Rule):
 
     def candidates(self, node: ast.AST, view: FunctionView, file: FileView) -> Iterator[Candidate]:
         for tested in _tested(node, view):
+            if no_tensor(tested, view):
+                continue
             value = _truth_value(tested, view)
             if value is None or host_named(tested) or _of_several_types(tested, view):
                 continue

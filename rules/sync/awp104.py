@@ -20,6 +20,7 @@ from awp_lint.rules.common import (
     short,
     sureness,
 )
+from awp_lint.rules.plain import no_tensor
 from awp_lint.rules.sync.contexts import SIZED, SIZED_METHODS
 from awp_lint.rules.sync.reads import iterated_from, read_frequency
 
@@ -90,6 +91,8 @@ class DeviceScalarBound(Rule):
 
     def candidates(self, node: ast.AST, view: FunctionView, file: FileView) -> Iterator[Candidate]:
         for bound in _bounds(node, view):
+            if no_tensor(bound, view):
+                continue
             value = view.value(bound)
             if not maybe_device(value) or (value.rank or 0) > 0 or host_named(bound):
                 continue
@@ -126,6 +129,8 @@ def _bounds(node: ast.AST, view: FunctionView) -> Iterator[ast.expr]:
     if isinstance(node.func, ast.Name) and name == "range":
         yield from _plain(node.args)
         return
+    if all(no_tensor(arg, view) for arg in (*_plain(node.args), *(k.value for k in node.keywords))):
+        return  # whatever is called
     dotted = view.qualified(node.func) or ""
     if dotted in SIZED:
         yield from _plain(node.args[:1] if name in ("full", "eye") else node.args)

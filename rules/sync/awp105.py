@@ -14,6 +14,7 @@ from awp_lint.detector.semantics.view import FileView, FunctionView
 from awp_lint.rules.base import Candidate, Rule
 from awp_lint.rules.common import argument, frequency_reason, host_named, hot_frequency, often, reasons, short, sureness
 from awp_lint.rules.edits import pure_chain
+from awp_lint.rules.plain import no_tensor
 from awp_lint.rules.sync.compressing import compresses, cuts
 
 if TYPE_CHECKING:
@@ -188,6 +189,7 @@ _Found = tuple[Value, ast.expr, str, _MaskAssignment | None]
 
 def _mask_index(node: ast.Subscript, view: FunctionView) -> _Found | None:
     parts = [part for part in _index_parts(node.slice) if not isinstance(part, ast.Slice | ast.Constant)]
+    parts = [part for part in parts if not no_tensor(part, view)]
     base = view.value(node.value) if parts else None
     if base is None or base.kind not in (Kind.TENSOR, Kind.UNKNOWN) or base.device is Device.HOST:
         return None

@@ -22,6 +22,8 @@ from awp_lint.rules.common import (
     served_frequency,
     target_names,
 )
+from awp_lint.rules.memory.factories import only_casts
+from awp_lint.rules.plain import no_tensor
 
 READ_METHODS = frozenset({"item", "tolist", "cpu", "numpy"})
 READ_BUILTINS = frozenset({"int", "float", "complex"})
@@ -71,6 +73,8 @@ def device_read(call: ast.Call, view: FunctionView) -> Read | None:
         source, how = call.args[0], call.func.id
     else:
         return None
+    if no_tensor(source, view):
+        return None
     value = view.value(source)
     if not maybe_device(value) or host_named(source):
         return None
@@ -86,6 +90,8 @@ def _to_host(call: ast.Call, view: FunctionView) -> bool:
     target = argument(call, 0, "device")
     if isinstance(target, ast.Constant):
         return target.value == "cpu"
+    if only_casts(call):
+        return False
     result = view.value(call)
     return result.is_tensor and result.device is Device.HOST
 

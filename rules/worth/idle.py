@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import re
-from collections import Counter
 
 from awp_lint.detector.semantics.regions import is_template
 from awp_lint.detector.semantics.view import FileView
@@ -97,13 +96,21 @@ def left_over(case: Case) -> bool:
     return any(_named_once(cls, case.file) and case.file.is_spare(cls) for cls in classes)
 
 
+def _times(word: str, text: str) -> int:
+    """How often a text holds a word as a whole; 2 for more."""
+    found, at = 0, text.find(word)
+    while at >= 0 and found < 2:
+        end = at + len(word)
+        found += not any(char.isalnum() or char == "_" for char in (text[at - 1 : at], text[end : end + 1]))
+        at = text.find(word, end)
+    return found
+
+
 def _named_once(cls: str, file: FileView) -> bool:
     """Whether a class is named once in its file, and is handed to nothing where it is defined: to a decorator, or to
     what takes keywords of classes."""
-    counts: Counter[str] | None = file.memo.get(_named_once)
-    if counts is None:
-        counts = file.memo[_named_once] = Counter(re.findall(r"\w+", file.text) if "__all__" in file.text else ())
-    if counts[cls] != 1 or counts["globals"] or "sys.modules" in file.text:
+    text = file.text
+    if "__all__" not in text or _times(cls, text) != 1 or _times("globals", text) or "sys.modules" in text:
         return False
     own = [s for s in file.tree.body if isinstance(s, ast.ClassDef) and s.name == cls]
     return len(own) == 1 and not own[0].decorator_list and not own[0].keywords
