@@ -98,7 +98,7 @@ def test_report_and_program_keep_to_their_streams(folder: Path) -> None:
 def test_a_running_program_by_attach(folder: Path) -> None:
     with open(folder / "out", "wb") as out:
         program = subprocess.Popen(
-            [sys.executable, "-m", "awp_lint", "--agent", sys.executable, "app.py", "60"],
+            [sys.executable, "-m", "awp_lint", "--agent", sys.executable, "app.py", "900"],
             cwd=folder,
             env=environment(folder),
             stdout=out,
