@@ -70,8 +70,6 @@ class Binding(Referring):
             return
         f.writes[target.attr] = None
         holder = self.class_of(f)
-        if ref[:2] == (".", SELF) and f.qualname.endswith(".__init__") and f.chosen_otherwise():
-            return  # one of several methods, and not the one that is used by default
         if holder is not None and (ref != UNKNOWN or self.was_given(holder, target.attr)):
             holder.attributes.append((target.attr, f.index, ref))
 
@@ -186,9 +184,9 @@ class Binding(Referring):
             f.env.pop(bound, None)
 
 
-def given(holder: ClassDraft) -> set[str]:
-    """The attributes of a class that were made from a parameter, as far as it was walked."""
-    return {name for name, _, ref in holder.attributes if ref[0] == "p"}
+def given(holder: ClassDraft, first: int | None = None) -> set[str]:
+    """Those of the first attributes of a class, of all where none is said, that were made from a parameter."""
+    return {name for name, _, ref in holder.attributes[:first] if ref[0] == "p"}
 
 
 #: Methods of tensors that give tensors, and those that give several.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
@@ -113,14 +114,13 @@ class Repeating:
     def _walk(self, function: FunctionDraft, node: Named, stretch: Stretch, walker: _Extractor) -> None:
         holder = walker.classes[function.cls] if function.cls >= 0 else None
         walker.asked = Asked()
-        before = given(holder) if holder is not None else set()
         attributes = len(holder.attributes) if holder is not None else 0
         nodes, declared = walker.nodes, len(function.returns)
         held = len(walker.functions), len(walker.classes), len(walker.imports)
         walker.body(function, node)
         if held == (len(walker.functions), len(walker.classes), len(walker.imports)):
             added = () if holder is None else tuple([(name, ref) for name, _, ref in holder.attributes[attributes:]])
-            answers = told(walker, holder, before)
+            answers = told(walker, holder, attributes)
             method = holder is not None
             self._walked.append(Walked(function, stretch, method, answers, added, declared, walker.nodes - nodes))
 
@@ -134,9 +134,10 @@ class Repeating:
             )  # fmt: skip
 
 
-def told(walker: Binding, holder: ClassDraft | None, before: set[str]) -> Told:
-    """The answers to what a function has asked; ``before``: the attributes that were made from parameters then."""
+def told(walker: Binding, holder: ClassDraft | None, attributes: int) -> Told:
+    """The answers to what a function has asked; ``attributes``: how many its class had then."""
     asked = walker.asked
+    before = given(holder, attributes) if holder is not None and asked.given else ()
     methods = {name for name, _ in holder.methods} if holder is not None and asked.methods else ()
     libraries = asked.libraries & walker.libraries
     return Told(
@@ -150,7 +151,10 @@ def told(walker: Binding, holder: ClassDraft | None, before: set[str]) -> Told:
 
 
 def _region(holder: ClassDraft | None) -> Region:
-    return Region.NONE if holder is None else regions.class_region(holder.qualname.rpartition(".")[2])
+    return Region.NONE if holder is None else _region_of(holder.qualname.rpartition(".")[2])
+
+
+_region_of = functools.lru_cache(maxsize=1024)(regions.class_region)
 
 
 def holds(answers: Told, walker: Binding, holder: ClassDraft | None) -> bool:
