@@ -70,6 +70,8 @@ class Binding(Referring):
             return
         f.writes[target.attr] = None
         holder = self.class_of(f)
+        if ref[:2] == (".", SELF) and f.qualname.endswith(".__init__") and f.chosen_otherwise():
+            return  # one of several methods, and not the one that is used by default
         if holder is not None and (ref != UNKNOWN or self.was_given(holder, target.attr)):
             holder.attributes.append((target.attr, f.index, ref))
 
