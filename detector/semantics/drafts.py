@@ -22,7 +22,7 @@ class FunctionDraft:
         "annotations", "awp", "binding", "body", "branches", "calls", "closed", "cls", "cut", "decorators",
         "defaults", "env", "filled", "flags", "guarded", "handed", "header", "index", "kind", "line", "loop_end",
         "loops", "node", "outer", "parameters", "properties", "qualname", "region", "repeated", "replaced", "rest",
-        "returns", "routes", "scope", "solid", "stored", "unsure", "vague", "when", "writes",
+        "returns", "routes", "scope", "solid", "stored", "tensors", "unsure", "vague", "when", "writes",
     )  # fmt: skip
 
     def __init__(self, index: int, qualname: str, outer: FunctionDraft | None, cls: int) -> None:
@@ -44,6 +44,7 @@ class FunctionDraft:
         self.rest = ""  # the parameter that takes all other names, while nothing was put there
         self.closed = False  # takes no other names
         self.annotations: list[tuple[str, Ref]] = []
+        self.tensors = False  # a parameter is annotated as a tensor of torch
         self.returns: list[Ref] = []
         self.calls: list[CallFact] = []
         self.cut: frozenset[tuple[int, int]] = frozenset()  # calls of whose result the last position alone is used

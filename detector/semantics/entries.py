@@ -134,7 +134,7 @@ _ASKED_NAME = re.compile(
 _CHANGES = re.compile(
     r"(^|_)(init\w*|reset|load|save|copy|update|merge|fuse|fold|convert|export|trace|quanti[sz]e\w*|calibrat\w*|prune\w*|tune"
     r"|optimi[sz]e\w*|fit|train\w*|ema|eval|evaluate\w*|valid\w*|test|bench\w*|profile|measure|compare|check|verify|debug"
-    r"|dump|log|plot|visuali[sz]e\w*|collect|search|prepare|setup|build|register|params?|parameters|weights?|grads?"
+    r"|dump|log|plot|draw\w*|visuali[sz]e\w*|collect|search|prepare|setup|build|register|params?|parameters|weights?|grads?"
     r"|gradients?|state|dict|hooks?|buffers?|norms?|main|epoch|metrics?|loss(es)?|videos?"
     r"|frames?|track\w*)(?=_|$)"
 )
@@ -260,12 +260,15 @@ def _works_on_data(function: FunctionFact) -> bool:
     """Whether a function of a library loops over a user's tensors, or asks a model about a list of inputs."""
     if not any(call.loops and not call.guard & GUARD_SKIP for call in function.calls):
         return False
+    models = any(_MODEL_NAME.fullmatch(name) for name in function.parameters)
+    if function.tensors and not models and not _CHANGES.search(function.qualname):
+        return True
     if any(_TENSOR_NAME.fullmatch(name) for name in function.parameters):
         return True
     if any("Tensor" in repr(ref) for _, ref in function.annotations):
         return True
     asked = [name for name in function.parameters if _ASKED_NAME.fullmatch(name)]
-    return bool(asked) and any(_MODEL_NAME.fullmatch(name) for name in function.parameters)
+    return bool(asked) and models
 
 
 def _module_path(own: str, shorts: list[str]) -> tuple[Level, ...]:

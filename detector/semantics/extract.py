@@ -33,6 +33,7 @@ from awp_lint.detector.semantics.facts import (
 from awp_lint.detector.semantics.loops import loop_kind
 from awp_lint.detector.semantics.masking import lines_with, source_lines
 from awp_lint.detector.semantics.positions import last_alone
+from awp_lint.detector.semantics.referring import chain
 from awp_lint.detector.semantics.repeating import Repeating
 from awp_lint.detector.semantics.spare import adds_exports, named_in_strings
 from awp_lint.detector.semantics.switches import default_of
@@ -120,7 +121,7 @@ class _Extractor(Calling):
             f.qualname, f.line, f.header, f.body, f.cls, f.outer.index if f.outer else -1, f.kind, f.binding,
             f.region.value, tuple(f.decorators), tuple(f.routes), f.parameters, tuple(f.annotations),
             tuple(dict.fromkeys(f.returns)), calls, properties, tuple(f.writes), tuple(f.loops), f.awp,
-            tuple(f.defaults), branches, f.closed,
+            tuple(f.defaults), branches, f.closed, f.tensors,
         )  # fmt: skip
 
     def line(self, number: int) -> str:
@@ -199,8 +200,12 @@ class _Extractor(Calling):
                 self.expr(decorator, holder, (), 0)
         args = node.args
         for arg in (*args.posonlyargs, *args.args, *args.kwonlyargs):
-            if arg.annotation is not None and (known := self.annotation(arg.annotation, holder)) != UNKNOWN:
+            if arg.annotation is None:
+                continue
+            if (known := self.annotation(arg.annotation, holder)) != UNKNOWN:
                 function.annotations.append((arg.arg, known))
+            elif not function.tensors and (chain(arg.annotation) or "").rpartition(".")[2] == "Tensor":
+                function.tensors = self.of_library(arg.annotation, holder)
         if node.returns is not None and (known := self.annotation(node.returns, holder)) != UNKNOWN:
             function.returns.append(known)
 

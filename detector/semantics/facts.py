@@ -109,6 +109,7 @@ class FunctionFact(NamedTuple):
     defaults: tuple[tuple[str, str], ...] = ()  # of parameters that have one: its code
     branches: tuple[BranchFact, ...] = ()
     closed: bool = False  # takes no names but those of its parameters, and is what it is written as: undecorated
+    tensors: bool = False  # a parameter is annotated as a tensor of torch
 
 
 class ClassFact(NamedTuple):

@@ -222,5 +222,5 @@ class Repeated:
         return FunctionFact(
             f.qualname, f.line, f.header, (first + d, last + d, indent) if first else old.body, f.cls, 0, f.kind,
             f.binding, old.regions, tuple(f.decorators), tuple(f.routes), f.parameters, tuple(f.annotations), returns,
-            calls, properties, old.writes, loops, f.awp, tuple(f.defaults), branches, f.closed,
+            calls, properties, old.writes, loops, f.awp, tuple(f.defaults), branches, f.closed, f.tensors,
         )  # fmt: skip

@@ -73,11 +73,24 @@ def test_library_functions_that_loop_over_a_users_data_are_assumed_to_serve(link
         def convert_scores(scores):
             for row in scores:
                 row.float()
+
+        def paint(boxes: torch.Tensor, size: int):
+            for box in boxes:
+                torch.topk(box, size)
+
+        def torch2other(model, example: torch.Tensor):
+            for name in model.names:
+                torch.topk(example, name)
+
+        def draw_boxes(boxes: torch.Tensor, size: int):
+            for box in boxes:
+                torch.topk(box, size)
         """
     project = link({"lib.py": source})
     assert frequency(project, "lib.find_groups") == "request assumed"
+    assert frequency(project, "lib.paint") == "request assumed"
     assert frequency(project, "lib.mine") == "request assumed"
-    for name in ("quantise", "_find_groups", "scale"):
+    for name in ("quantise", "_find_groups", "scale", "torch2other", "draw_boxes"):
         assert frequency(project, f"lib.{name}") == "unknown unknown", name
     assert frequency(project, "lib.convert_scores").startswith("setup")
 
