@@ -366,6 +366,10 @@ def test_collective_over_a_cpu_group_is_on_the_host() -> None:
 def test_kernel_languages_are_not_python() -> None:
     body = "import triton\n@triton.jit\ndef f(x: Tensor):\n    return x + 1\n"
     assert result(body).kind is Kind.UNKNOWN
+    tiles = "def f(x: Tensor):\n    for tile in {}(4):\n        x[tile] = x[tile] + 1\n    return x\n"
+    head = "import helion.language as hl\nfrom .register import register\n@register(mutates=['x'])\n"
+    assert result(head + tiles.format("hl.tile")).kind is Kind.UNKNOWN
+    assert result(head + tiles.format("range")).on_device
 
 
 def test_a_huge_definition_stops_at_its_budget() -> None:

@@ -77,7 +77,8 @@ def run(m: Machine, node: Definition) -> Table:
     return table
 
 
-_KERNEL_LANGUAGES = frozenset({"triton", "cutlass", "numba", "tilelang", "pallas", "warp"})
+_KERNEL_LANGUAGES = frozenset({"triton", "cutlass", "numba", "tilelang", "pallas", "warp", "helion"})
+_VOCABULARIES = frozenset({"triton.language", "helion.language"})  # what only kernels call
 
 
 def device_code(m: Machine, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> bool:
@@ -90,6 +91,13 @@ def device_code(m: Machine, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.L
         dotted = m.names.qualified(target)
         if dotted is not None and dotted.partition(".")[0] in _KERNEL_LANGUAGES:
             return True
+    for statement in node.body:  # a decorator of the project's own may make it one
+        made = statement.iter if isinstance(statement, ast.For) else getattr(statement, "value", None)
+        called = made.func if isinstance(made, ast.Call) else None
+        if isinstance(called, ast.Attribute) and isinstance(called.value, ast.Name):
+            note_root(m, called.value)
+            if m.names.qualified(called.value) in _VOCABULARIES:
+                return True
     return False
 
 
