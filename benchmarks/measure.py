@@ -33,6 +33,15 @@ class Run:
     error: str
 
 
+def awaited(file: Path, writer: subprocess.Popen[bytes]) -> Any:
+    """The JSON that a process writes into a file, when it has. Raises SystemExit if it ends without."""
+    while not file.exists():
+        if writer.poll() is not None and not file.exists():
+            raise SystemExit(f"the program ended with {writer.returncode} and without {file.name}")
+        time.sleep(0.2)
+    return json.loads(file.read_text(encoding="utf-8"))
+
+
 def run(command: Sequence[str], env: Mapping[str, str] | None = None, cwd: Path | None = None) -> Run:
     """Run a command to its end. Output is kept, whatever the exit code; raises OSError if it cannot start."""
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:

@@ -23,7 +23,6 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +34,7 @@ AWP = (sys.executable, "-m", "awp_lint")
 PROGRAMS = ("decode", "sampler", "detect", "embed")
 sys.path[:0] = [str(ROOT / "benchmarks"), str(HERE)]
 
-from measure import save, table  # noqa: E402
+from measure import awaited, save, table  # noqa: E402
 from truth import locate, plants  # noqa: E402
 
 EXACT = 1e-3  # relative; covers a report's rounding
@@ -62,7 +61,7 @@ def _last_line(statement: ast.stmt) -> int:
     return body[0].lineno - 1 if body else statement.end_lineno or statement.lineno
 
 
-def compare(program: Path, truths: list[dict[str, Any]], report: dict[str, Any]) -> dict[str, Any]:
+def compare(program: Path, truth: dict[str, Any], report: dict[str, Any]) -> dict[str, Any]:
     """One row a plant, and what else was found."""
     tree = ast.parse(program.read_text(encoding="utf-8"))
     by_plant: dict[str, dict[str, Any]] = {}
@@ -74,19 +73,17 @@ def compare(program: Path, truths: list[dict[str, Any]], report: dict[str, Any])
         else:
             others.append(f"{finding['rule']} line {finding['line']} {finding['function']}")
     rows = []
-    for number, plant in enumerate(truths[0]["plants"]):
-        row = _row(plant, [truth["plants"][number] for truth in truths], by_plant.get(plant["id"]))
-        if truths[0]["device"] == "cpu":  # nothing is launched and nothing crosses
+    for plant in truth["plants"]:
+        row = _row(plant, by_plant.get(plant["id"]))
+        if truth["device"] == "cpu":  # nothing is launched and nothing crosses
             row = {key: value for key, value in row.items() if key not in ("launches", "h2d", "d2h", "blocked_ms")}
         rows.append(row)
     profile = report.get("profile") or {}
-    step_ms = sum(truth["step_ms"] for truth in truths) / len(truths)
-    request_ms = sum(truth["request_ms"] for truth in truths) / len(truths)
-    unit_truth = {"step": step_ms, "request": request_ms}.get(str(profile.get("unit")))
+    unit_truth = {"step": truth["step_ms"], "request": truth["request_ms"]}.get(str(profile.get("unit")))
     busy = profile.get("gpu_busy_ms")
     return {
         "program": program.stem,
-        "device": truths[0]["device"],
+        "device": truth["device"],
         "rows": rows,
         "not_planted": others,
         "unit": profile.get("unit"),
@@ -99,7 +96,7 @@ def compare(program: Path, truths: list[dict[str, Any]], report: dict[str, Any])
     }
 
 
-def _row(plant: dict[str, Any], measured: list[dict[str, Any]], finding: dict[str, Any] | None) -> dict[str, Any]:
+def _row(plant: dict[str, Any], finding: dict[str, Any] | None) -> dict[str, Any]:
     row: dict[str, Any] = {"id": plant["id"], "rule": plant["rule"], "what": plant["call"] or plant["code"]}
     evidence = (finding or {}).get("evidence")
     row["found"] = finding is not None
@@ -116,13 +113,10 @@ def _row(plant: dict[str, Any], measured: list[dict[str, Any]], finding: dict[st
     for name, key in (("h2d", "h2d_bytes"), ("d2h", "d2h_bytes")):
         if plant[name] is not None:
             row[name] = (plant[name] * per_unit, evidence["copies"][key])
-    host = [m["host_ms"]["trimmed"] for m in measured if m["host_ms"]]
-    if host:
-        row["host_ms"] = (sum(host) / len(host) * per_unit, evidence["host_ms"])
-        row["host_spread"] = (max(host) - min(host)) / (sum(host) / len(host)) if len(host) > 1 else None
-    waits = [m["pending_wait_ms"]["trimmed"] for m in measured if m["pending_wait_ms"]]
-    if waits:
-        row["blocked_ms"] = (sum(waits) / len(waits) * per_unit, evidence["blocked_ms"])
+    if plant["host_ms"]:
+        row["host_ms"] = (plant["host_ms"]["trimmed"] * per_unit, evidence["host_ms"])
+    if plant["pending_wait_ms"]:
+        row["blocked_ms"] = (plant["pending_wait_ms"]["trimmed"] * per_unit, evidence["blocked_ms"])
     return row
 
 
@@ -208,17 +202,17 @@ def run_all(names: list[str], options: list[str], duration: float, rounds: int) 
             command = [*AWP, "--agent", sys.executable, str(program), *options, "--around", str(folder)]
             with subprocess.Popen(command, stdout=subprocess.DEVNULL) as serving:
                 try:
-                    before = _read(folder / "before.json", serving)
-                    _read(folder / "timed-0.json", serving)
-                    result = compare(program, [before], _profile(program, serving.pid, duration, folder))
+                    before = awaited(folder / "before.json", serving)
+                    awaited(folder / "timed-0.json", serving)
+                    result = compare(program, before, _profile(program, serving.pid, duration, folder))
                     times: list[list[Any]] = []
                     said: list[dict[str, Any]] = []
                     for turn in range(rounds + 1):
                         (folder / f"profiled-{turn}").touch()
-                        times.append(_read(folder / f"timed-{turn + 1}.json", serving))
+                        times.append(awaited(folder / f"timed-{turn + 1}.json", serving))
                         if turn < rounds:
                             report = _profile(program, serving.pid, SHORT_S, folder)
-                            said.append(compare(program, [before], report))
+                            said.append(compare(program, before, report))
                     (folder / "done").touch()
                 finally:
                     if serving.poll() is None:
@@ -258,15 +252,6 @@ def _in_turns(result: dict[str, Any], times: list[list[Any]], said: list[dict[st
             row["host_off"] = (statistics.fmean(ratios), half, len(pairs))
 
 
-def _read(file: Path, writer: subprocess.Popen[bytes]) -> Any:
-    """What a process writes, when it has. Raises SystemExit if it ends without."""
-    while not file.exists():
-        if writer.poll() is not None and not file.exists():
-            raise SystemExit(f"planted.py: the program ended with {writer.returncode} and without {file.name}")
-        time.sleep(0.2)
-    return json.loads(file.read_text(encoding="utf-8"))
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("truth", nargs="?", type=Path, help="what a program's --truth printed")
@@ -287,7 +272,7 @@ def main() -> int:
     elif args.truth and args.report:
         truth = json.loads(args.truth.read_text(encoding="utf-8"))
         report = json.loads(args.report.read_text(encoding="utf-8"))
-        results = [compare(HERE / f"{truth['program']}.py", [truth], report)]
+        results = [compare(HERE / f"{truth['program']}.py", truth, report)]
         print(show(results[0]), end="\n\n")
     else:
         parser.error("give a truth file and a report, or --all")

@@ -21,7 +21,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,7 +28,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import numpy as np
-from measure import save, table
+from measure import awaited, save, table
 
 from awp_lint.detector.finding import (
     Confidence,
@@ -132,13 +131,13 @@ def tried(
         how += ["--lock", str(lock)] if lock is not None else []
         with subprocess.Popen([*awp, *how]) as serving:
             try:
-                before = _read(folder / "before.json", serving)
+                before = _pairs(awaited(folder / "before.json", serving))
                 settings = run_options({"duration": seconds}, "")
                 with attached(str(serving.pid), Plan(tuple(marks), digests(marks)), settings) as session:
                     if keep is not None:
                         shutil.copytree(control_folder(str(serving.pid)) / "runs" / "1", keep, dirs_exist_ok=True)
                     (folder / "profiled").touch()
-                    after = _read(folder / "after.json", serving)
+                    after = _pairs(awaited(folder / "after.json", serving))
                     there = [finding for finding in findings if finding.id in before]
                     return analyse(session, there), gate(session, there, loop.unit), [before, after]
             finally:
@@ -146,13 +145,8 @@ def tried(
                     serving.terminate()
 
 
-def _read(file: Path, writer: subprocess.Popen[bytes]) -> Pairs:
-    """What a process writes, when it has. Raises SystemExit if it ends without."""
-    while not file.exists():
-        if writer.poll() is not None and not file.exists():
-            raise SystemExit(f"predict.py: the program ended with {writer.returncode} and without {file.name}")
-        time.sleep(0.2)
-    return {row["name"]: np.array([row["with"], row["without"]]).T for row in json.loads(file.read_text())}
+def _pairs(rows: list[dict[str, Any]]) -> Pairs:
+    return {row["name"]: np.array([row["with"], row["without"]]).T for row in rows}
 
 
 def gate(session: Session, findings: list[Finding], unit: str) -> str:
@@ -202,7 +196,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("programs", nargs="*", default=PROGRAMS)
     parser.add_argument("--seconds", type=float, default=15.0)
-    parser.add_argument("--pairs", type=int, default=40, help="of blocks, in each process (default %(default)s)")
+    parser.add_argument(
+        "--pairs", type=int, default=40, help="of blocks, before and behind the run each (default %(default)s)"
+    )
     parser.add_argument("--block", type=float, default=0.05, help="seconds of a measured block (default %(default)s)")
     parser.add_argument(
         "--lock", type=Path, help="programs of one lock file take turns: start and analysis do not count"
