@@ -5,7 +5,7 @@
     awp-lint decode.py --format json --output report.json --profile python decode.py --device cuda --size gpu
     python ../../benchmarks/profile/planted.py truth-decode.json report.json [--save planted-decode]
 
-or, for all programs one after the other, truth and profile runs in turns, in one process that is attached to:
+or, for all programs one after the other, each in one process that is attached to, a timed copy beside the profiled one:
 
     python benchmarks/profile/planted.py --all --device cuda --size gpu --seconds 20 [--save planted]
 
@@ -28,7 +28,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 HERE = ROOT / "corpus" / "planted"
-SHORT_S = 4.0  # of a profile run that takes turns with truth
+SHORT_S = 6.0  # of a profile run beside which the copy is timed
 T95 = {2: 12.7, 3: 4.3, 4: 3.18, 5: 2.78, 6: 2.57, 7: 2.45, 8: 2.36, 9: 2.31, 10: 2.26, 11: 2.23, 12: 2.2}
 AWP = (sys.executable, "-m", "awp_lint")
 PROGRAMS = ("decode", "sampler", "detect", "embed")
@@ -115,6 +115,8 @@ def _row(plant: dict[str, Any], finding: dict[str, Any] | None) -> dict[str, Any
             row[name] = (plant[name] * per_unit, evidence["copies"][key])
     if plant["host_ms"]:
         row["host_ms"] = (plant["host_ms"]["trimmed"] * per_unit, evidence["host_ms"])
+    if evidence.get("call_ms") and plant["covers"] != "iteration":
+        row["call_ms"] = (plant["host_ms"]["median"], evidence["call_ms"]["p50"])
     if plant["pending_wait_ms"]:
         row["blocked_ms"] = (plant["pending_wait_ms"]["trimmed"] * per_unit, evidence["blocked_ms"])
     return row
@@ -141,13 +143,14 @@ def near(pair: tuple[float, float | None], off: tuple[float, float, int] | None 
 
 
 def show(result: dict[str, Any]) -> str:
-    heading = ["plant", "rule", "verdict", "unit", "calls", "launches", "h2d B", "d2h B", "host ms true / said"]
+    heading = ["plant", "rule", "verdict", "unit", "calls", "launches", "h2d B", "d2h B", "host ms true / said",
+               "median of a call"]  # fmt: skip
     rows = [heading]
     for row in result["rows"]:
         cells = [exact(row[key]) if key in row else "" for key in ("calls", "launches", "h2d", "d2h")]
-        host = near(row["host_ms"], row.get("host_off")) if "host_ms" in row else ""
+        times = [near(row[key], row.get(f"{key}_off")) if key in row else "" for key in ("host_ms", "call_ms")]
         verdict = row["verdict"] or ("no evidence" if row["found"] else "NOT FOUND")
-        rows.append([f"{row['id']} {row['what'][:40]}", row["rule"], verdict, row.get("unit", ""), *cells, host])
+        rows.append([f"{row['id']} {row['what'][:40]}", row["rule"], verdict, row.get("unit", ""), *cells, *times])
     found = sum(row["found"] for row in result["rows"])
     lines = [f"{result['program']} on {result['device']}: {found} of {len(result['rows'])} planted places found"]
     if result["unit_ms"] is not None and result["unit_ms_truth"]:
@@ -162,27 +165,21 @@ def show(result: dict[str, Any]) -> str:
 
 def tally(results: list[dict[str, Any]], tolerance: float) -> str:
     """The counts that the table is read for."""
-    checks = {
-        "found": [0, 0],
-        "calls": [0, 0],
-        "launches": [0, 0],
-        "bytes": [0, 0],
-        "host time": [0, 0],
-        "host time's interval": [0, 0],
-    }
+    checks = {name: [0, 0] for name in ("found", "calls", "launches", "bytes")}
     for row in (row for result in results for row in result["rows"]):
         _count(checks["found"], row["found"])
         for key, name in (("calls", "calls"), ("launches", "launches"), ("h2d", "bytes"), ("d2h", "bytes")):
             if key in row and row[key][1] is not None:
                 _count(checks[name], exact(row[key])[-1] != "!")
-        if "host_ms" in row and row["host_ms"][1] is not None:
-            true, said = row["host_ms"]
-            off = row["host_off"][0] if "host_off" in row else said / true - 1
-            _count(checks["host time"], abs(off) <= tolerance)
-            if "host_off" in row:
-                _count(checks["host time's interval"], abs(off) - row["host_off"][1] <= tolerance)
+        for key, name in (("host_ms", "host time"), ("call_ms", "median of a call")):
+            if key in row and row[key][1] is not None:
+                true, said = row[key]
+                off = row.get(f"{key}_off", (said / true - 1, 0.0, 1))
+                _count(checks.setdefault(name, [0, 0]), abs(off[0]) <= tolerance)
+                if f"{key}_off" in row:
+                    _count(checks.setdefault(f"{name}'s interval", [0, 0]), abs(off[0]) - off[1] <= tolerance)
     return ", ".join(f"{name} {good}/{total}" for name, (good, total) in checks.items()) + (
-        f" (host time within {tolerance:.0%})"
+        f" (times within {tolerance:.0%})"
     )
 
 
@@ -192,8 +189,10 @@ def _count(pair: list[int], good: bool) -> None:
 
 
 def run_all(names: list[str], options: list[str], duration: float, rounds: int) -> list[dict[str, Any]]:
-    """Truth, a profile run, and ``rounds`` short ones in turns with short truths, for each program: one process each,
-    which is attached to. A host time is the mean over the rounds, with the interval of its ratio to the truth."""
+    """Truth, a profile run for all counts, and ``rounds`` short ones for host times, for each program: one process
+    each, which is attached to. In the short ones the program does its requests in turns with a copy of itself that no
+    profile run sees and that is timed; a host time is the mean over the rounds, with the interval of its ratio to the
+    copy's."""
     results = []
     for name in names:
         program = HERE / f"{name}.py"
@@ -203,16 +202,14 @@ def run_all(names: list[str], options: list[str], duration: float, rounds: int) 
             with subprocess.Popen(command, stdout=subprocess.DEVNULL) as serving:
                 try:
                     before = awaited(folder / "before.json", serving)
-                    awaited(folder / "timed-0.json", serving)
                     result = compare(program, before, _profile(program, serving.pid, duration, folder))
+                    (folder / "counted").touch()
                     times: list[list[Any]] = []
                     said: list[dict[str, Any]] = []
-                    for turn in range(rounds + 1):
+                    for turn in range(rounds):
+                        said.append(compare(program, before, _profile(program, serving.pid, SHORT_S, folder)))
                         (folder / f"profiled-{turn}").touch()
-                        times.append(awaited(folder / f"timed-{turn + 1}.json", serving))
-                        if turn < rounds:
-                            report = _profile(program, serving.pid, SHORT_S, folder)
-                            said.append(compare(program, before, report))
+                        times.append(awaited(folder / f"timed-{turn}.json", serving))
                     (folder / "done").touch()
                 finally:
                     if serving.poll() is None:
@@ -236,20 +233,20 @@ def _profile(program: Path, pid: int, duration: float, folder: Path) -> dict[str
 
 
 def _in_turns(result: dict[str, Any], times: list[list[Any]], said: list[dict[str, Any]]) -> None:
-    """Replace the host times of a result by those of the rounds. A round's truth is the mean of the one before it and
-    the one behind."""
+    """Replace the host times of a result by those of the rounds: means of a unit, medians of an execution."""
     for number, row in enumerate(result["rows"]):
-        pairs = []
-        for turn, one in enumerate(said):
-            shorter = one["rows"][number]
-            around = [times[turn][number], times[turn + 1][number]]
-            if "host_ms" in shorter and shorter["host_ms"][1] is not None and None not in around:
-                pairs.append((sum(around) / 2 * shorter["per_unit"], shorter["host_ms"][1]))
-        if len(pairs) > 1:
-            ratios = [got / true - 1 for true, got in pairs]
-            half = T95[min(len(pairs), 12)] * statistics.stdev(ratios) / len(pairs) ** 0.5
-            row["host_ms"] = tuple(statistics.fmean(column) for column in zip(*pairs, strict=True))
-            row["host_off"] = (statistics.fmean(ratios), half, len(pairs))
+        shorter = [one["rows"][number] for one in said]
+        for key, of in (("host_ms", "mean"), ("call_ms", "median")):
+            pairs = [
+                (true[number][of] * (one["per_unit"] if key == "host_ms" else 1.0), one[key][1])
+                for true, one in zip(times, shorter, strict=True)
+                if true[number] is not None and one.get(key, (0, None))[1] is not None
+            ]
+            if len(pairs) > 1:
+                ratios = [got / true - 1 for true, got in pairs]
+                half = T95[min(len(pairs), 12)] * statistics.stdev(ratios) / len(pairs) ** 0.5
+                row[key] = tuple(statistics.fmean(column) for column in zip(*pairs, strict=True))
+                row[f"{key}_off"] = (statistics.fmean(ratios), half, len(pairs))
 
 
 def main() -> int:
@@ -262,7 +259,7 @@ def main() -> int:
     parser.add_argument("--size", choices=("cpu", "gpu"), default="cpu")
     parser.add_argument("--seconds", default="20", help="of truth")
     parser.add_argument("--duration", type=float, default=20.0, help="seconds of the first attached profile run")
-    parser.add_argument("--rounds", type=int, default=8, help="short profile runs in turns with truth (default: 8)")
+    parser.add_argument("--rounds", type=int, default=8, help="short profile runs, for host times (default: 8)")
     parser.add_argument("--tolerance", type=float, default=0.05, help="of host times (default: 0.05)")
     parser.add_argument("--save", metavar="NAME", help="also write benchmarks/results/NAME.json and .txt")
     args = parser.parse_args()

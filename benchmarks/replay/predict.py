@@ -54,7 +54,7 @@ Pairs = dict[str, np.ndarray]  # by statement: ms of a unit with and without it,
 STEPS = Path(__file__).resolve().parent / "steps.py"
 PROGRAMS = (
     "decode", "batch", "balanced", "device", "recorded", "small", "deep", "wide", "prefill", "compiled", "large",
-    "free", "overlap", "selected", "captured",
+    "free", "overlap", "selected", "captured", "token", "router", "kept", "shown",
 )  # fmt: skip
 
 

@@ -31,6 +31,7 @@ class Decode(torch.nn.Module):
 
     width, rows, layers = 1024, 1, 24
     work, heads, copied = 12_000, 48, 1536  # of the planted statements: additions, kernels, rows
+    first = second = 0  # additions of the host's before the layers, and between their halves: nothing to be mended
     without: frozenset[str] = frozenset()  # planted statements that the program does not have
 
     def __init__(self, device: str) -> None:
@@ -58,11 +59,13 @@ class Decode(torch.nn.Module):
 
     def step(self, x: torch.Tensor) -> torch.Tensor:
         """One unit."""
+        count(self.first)
         x = self.half(0, x)
         if "middle" not in OFF:
             self.token = x.sum().item()  # planted: middle WAIT runtime
         else:
             x.sum()
+        count(self.second)
         x = self.half(1, x)
         if "host" not in OFF:
             count(self.work)  # planted: host HOST scheduling
@@ -145,6 +148,7 @@ class Captured(Recorded):
     """Two CUDA graphs that keep the device busy, with reads behind them."""
 
     width, rows, layers = 8192, 4096, 8
+    first = 20_000
     without = frozenset(("host", "rows", "picked", "upload", "fetch"))
 
 
@@ -205,6 +209,34 @@ class Selected(Overlap):
     without = frozenset(("middle", "upload", "fetch", "read"))
 
 
+class Token(Decode):
+    """A read at the end of each step: the device has nothing to do while the host prepares the next one."""
+
+    width, rows, layers = 8192, 2048, 8
+    first = 20_000
+    without = frozenset(("middle", "host", "rows", "picked", "upload", "fetch"))
+
+
+class Router(Token):
+    """A read in the middle, before the host decides what follows."""
+
+    first, second = 0, 20_000
+    without = frozenset(("read", "host", "rows", "picked", "upload", "fetch"))
+
+
+class Kept(Token):
+    """A selection by a mask at the end of each step, before the host prepares the next one."""
+
+    without = frozenset(("middle", "host", "rows", "upload", "fetch", "read"))
+
+
+class Shown(Token):
+    """A copy to the host at the end of each step, before the host prepares the next one."""
+
+    copied = 64
+    without = frozenset(("middle", "host", "rows", "picked", "upload", "read"))
+
+
 class Compiled(Decode):
     """The layers compiled."""
 
@@ -229,7 +261,8 @@ def layer(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
 PROGRAMS = {
     "decode": Decode, "batch": Batch, "balanced": Balanced, "device": Device, "recorded": Recorded, "small": Small,
     "deep": Deep, "wide": Wide, "prefill": Prefill, "compiled": Compiled, "large": Large, "free": Free,
-    "overlap": Overlap, "selected": Selected, "captured": Captured,
+    "overlap": Overlap, "selected": Selected, "captured": Captured, "token": Token, "router": Router, "kept": Kept,
+    "shown": Shown,
 }  # fmt: skip
 PLANTED = ("middle", "host", "rows", "picked", "upload", "fetch", "read")
 

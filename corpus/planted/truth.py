@@ -8,16 +8,18 @@ timed, and timed with the device drained first, which splits each place into the
 from __future__ import annotations
 
 import ast
+import itertools
 import json
 import statistics
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import CodeType
 from typing import Any
 
-from common import REQUEST_SECONDS, Options, Served
+from common import BETWEEN, REQUEST_SECONDS, Options, Served
 
 TRUTH = Path(__file__).resolve().with_name("truth.json")
 
@@ -151,11 +153,11 @@ def _name_call(name: str, number: int, *args: ast.expr, keywords: list[ast.keywo
     return ast.Call(ast.Name(name, ast.Load()), [ast.Constant(number), *args], keywords or [])
 
 
-def timed_code(program: Path, planted: list[Plant]) -> CodeType:
-    """The program with timers, ready to run; line numbers stay."""
+def timed_tree(program: Path, planted: list[Plant]) -> ast.Module:
+    """The program with timers; line numbers stay."""
     tree = ast.parse(program.read_text(encoding="utf-8"))
-    timers = _Timers(tree, planted)
-    return compile(ast.fix_missing_locations(timers.visit(tree)), str(program), "exec")
+    timed: ast.Module = ast.fix_missing_locations(_Timers(tree, planted).visit(tree))
+    return timed
 
 
 class Clock:
@@ -195,7 +197,7 @@ class Clock:
         return {"_open": self.open, "_close": self.close, "_value": self.value, "_call": self.call}
 
 
-def summary(nanoseconds: list[int], turns: float = 1.0) -> dict[str, float] | None:
+def summary(nanoseconds: Sequence[float], turns: float = 1.0) -> dict[str, float] | None:
     """Milliseconds a turn: mean, median, and the mean without the largest and smallest tenth."""
     if not nanoseconds:
         return None
@@ -211,34 +213,101 @@ def print_truth(program: str, options: Options) -> None:
 
 
 def measure_around(program: str, serve: Callable[[Options], Served], options: Options) -> None:
-    """Measure a program, then time it for two seconds behind each profile run of the same process.
+    """Measure a program, serve for a profile run, then serve and time in turns, request by request, for more of them.
 
-    Processes of equal code differ by up to a quarter on a shared host, and one process's pace drifts: what is compared
-    has to take turns. Writes ``before.json`` into the folder and ``timed-0.json`` (seconds of each planted place),
-    serves until there is ``profiled-0``, writes ``timed-1.json``, and so on until there is a file ``done``.
+    Processes of equal code differ by up to a quarter on a shared host, and one process's pace changes within seconds:
+    what is compared has to stand side by side. Writes ``before.json`` into the folder and serves until there is
+    ``counted``; then ``timed-0.json`` (ms of each planted place) once there is ``profiled-0``, and so on until there
+    is ``done``.
     """
     folder = options.around
     assert folder is not None
     path = Path(program).resolve()
-    planted = plants(path)
-    clock = Clock(len(planted))
-    timed = _loaded(path, timed_code(path, planted), clock)
+    brief = Options(options.device, options.size, 0.5)
     _keep(folder / "before.json", measure(path, Options(options.device, options.size, options.seconds)))
+    while not (folder / "counted").exists():
+        serve(brief)
+    beside = Beside(path, options)
+    BETWEEN.append(beside.request)
     turn = 0
     while not (folder / "done").exists():
-        timed["serve"](Options(options.device, options.size, 0.5))
-        clock.reset()
-        timed["serve"](Options(options.device, options.size, 2.0))
-        _keep(folder / f"timed-{turn}.json", [place_ms(plant, spent) for plant, spent in zip(planted, clock.spent)])
-        while not (folder / f"profiled-{turn}").exists() and not (folder / "done").exists():
-            serve(Options(options.device, options.size, 0.5))
-        turn += 1
+        if (folder / f"profiled-{turn}").exists():
+            _keep(folder / f"timed-{turn}.json", beside.taken())
+            turn += 1
+        serve(brief)
 
 
-def place_ms(plant: Plant, spent: list[int]) -> float | None:
-    """Milliseconds of an execution, without the largest and smallest tenth."""
-    found = summary(spent, turns_of(plant))
-    return None if found is None else found["trimmed"]
+class Beside:
+    """A second copy of a program, with timers, that does a request when it is asked to.
+
+    Its code has a file name of its own, so that no profile run sees a mark in it, and its times count only while marks
+    are recorded and nothing else is: then both copies run at the same pace.
+    """
+
+    def __init__(self, program: Path, options: Options) -> None:
+        self._planted = plants(program)
+        self._clock = Clock(len(self._planted))
+        tree = timed_tree(program, self._planted)
+        _stopping(tree)
+        space = _loaded(program, compile(tree, f"<timed {program.name}>", "exec"), self._clock)
+        space["requests_for"] = lambda seconds: itertools.count()
+        self._requests: Iterator[None] = space["serve"](options)
+        self._own_ns = own_ns(self._clock)
+
+    def request(self) -> None:
+        """One request."""
+        counts, alone = [len(row) for row in self._clock.spent], only_marks()
+        next(self._requests)
+        if not (alone and only_marks()):
+            for row, count in zip(self._clock.spent, counts, strict=True):
+                del row[count:]
+
+    def taken(self) -> list[dict[str, float] | None]:
+        """Milliseconds of an execution of each place since the last time, less the timer's own cost."""
+        found = []
+        for plant, spent in zip(self._planted, self._clock.spent, strict=True):
+            own = self._own_ns[plant.covers == "call"]
+            found.append(summary([value - own for value in spent], turns_of(plant)))
+        self._clock.reset()
+        return found
+
+
+def _stopping(tree: ast.Module) -> None:
+    """Make ``serve`` a generator that stops behind each request."""
+    loops = [node for node in ast.walk(_function(tree, "serve")) if isinstance(node, ast.For)]
+    (loop,) = [node for node in loops if "requests_for" in ast.unparse(node.iter)]
+    loop.body.append(ast.Expr(ast.Yield()))
+    ast.fix_missing_locations(tree)
+
+
+def only_marks() -> bool:
+    """Whether a profile run records marks now, and traces nothing. Before Python 3.12 only the latter is seen."""
+    import torch
+
+    if torch._C._autograd._profiler_enabled():
+        return False
+    monitoring = getattr(sys, "monitoring", None)
+    if monitoring is None:
+        return True
+    ours = [tool for tool in range(6) if monitoring.get_tool(tool) == "awp-lint"]
+    return any(monitoring.get_events(tool) & monitoring.events.PY_UNWIND for tool in ours)
+
+
+def own_ns(clock: Clock, turns: int = 2000) -> tuple[float, float]:
+    """What the timer alone shows, around a statement and around a call that do nothing, in ns."""
+    for _ in range(turns):
+        clock.open(0)
+        clock.close(0)
+    around = statistics.median(clock.spent[0])
+    clock.reset()
+    for _ in range(turns):
+        clock.call(0, int)
+    called = statistics.median(clock.spent[0])
+    clock.reset()
+    begun = time.perf_counter_ns()
+    for _ in range(turns):
+        int()
+    return around, max(called - (time.perf_counter_ns() - begun) / turns, 0.0)
 
 
 def turns_of(plant: Plant) -> float:
@@ -263,7 +332,7 @@ def _loaded(program: Path, code: CodeType, clock: Clock | None) -> dict[str, Any
 def measure(program: Path, options: Options) -> dict[str, Any]:
     """Run a program plain, timed, and timed with draining; returns what each planted place took, per execution."""
     planted = plants(program)
-    code = timed_code(program, planted)
+    code = compile(timed_tree(program, planted), str(program), "exec")
     drain = None
     if options.device.startswith("cuda"):
         import torch

@@ -25,7 +25,6 @@ from awp_lint.detector.profiling.agent.exchange import Exchange
 from awp_lint.detector.profiling.agent.files import command_line, script
 from awp_lint.detector.profiling.agent.plan import AgentMark
 from awp_lint.detector.profiling.agent.rewrite import CLOSE, MAIN, OPEN, TICK, rewrite
-from awp_lint.detector.profiling.agent.ring import RECORD
 from awp_lint.detector.profiling.agent.selfcost import CALLS, MARK, measure, nothing
 from awp_lint.detector.profiling.agent.state import State
 from awp_lint.detector.profiling.agent.warmth import dynamo_frames
@@ -190,13 +189,8 @@ class Compiled:
     def _loud(self) -> tuple[Callable[[int], None], Callable[[int, Any], Any]]:
         state, first = self.state, self.first
         ring = state.marks_ring()
-        memory, advance, last, pack, local = (
-            ring.memory,
-            ring.counter.__next__,
-            ring.capacity - 1,
-            RECORD.pack_into,
-            ring.local,
-        )
+        advance, last, local = ring.counter.__next__, ring.capacity - 1, ring.local
+        times, halves = ring.times, ring.halves
 
         def opened(mark: int) -> None:
             try:
@@ -208,7 +202,10 @@ class Compiled:
                     thread = local.id
                 except AttributeError:
                     thread = ring.thread()
-                pack(memory, (advance() & last) << 4, time_ns(), thread, mark << 1 | 1)
+                number = advance() & last
+                halves[number << 2 | 2] = thread
+                halves[number << 2 | 3] = mark << 1 | 1
+                times[number << 1] = time_ns()  # last: as little of us as can be lies between
             except RecursionError:
                 pass  # the program is at its limit: no room for us
             except Exception as fault:
@@ -221,7 +218,10 @@ class Compiled:
                     thread = local.id
                 except AttributeError:
                     thread = ring.thread()
-                pack(memory, (advance() & last) << 4, now, thread, mark << 1)
+                number = advance() & last
+                halves[number << 2 | 2] = thread
+                halves[number << 2 | 3] = mark << 1
+                times[number << 1] = now
                 if state.errand is not None:
                     state.safe_point(True, (mark << 1,))
             except RecursionError:

@@ -17,7 +17,6 @@ from types import CodeType
 from typing import Any, Callable
 
 from awp_lint.detector.profiling.agent.plan import AgentMark
-from awp_lint.detector.profiling.agent.ring import RECORD
 from awp_lint.detector.profiling.agent.selfcost import CALLS, mark_on, measure, nothing, probe
 from awp_lint.detector.profiling.agent.state import State
 
@@ -292,13 +291,8 @@ class Monitor:
         sites, thin = self.sites, self.state.thin
         ring = state.marks_ring()
         write = ring.write
-        memory, advance, mask, pack, local = (
-            ring.memory,
-            ring.counter.__next__,
-            ring.capacity - 1,
-            RECORD.pack_into,
-            ring.local,
-        )
+        advance, mask, local = ring.counter.__next__, ring.capacity - 1, ring.local
+        times, halves = ring.times, ring.halves
         frames = self.frames
         usual = self.usual = {}
 
@@ -319,7 +313,10 @@ class Monitor:
                 except AttributeError:
                     thread = ring.thread()
                 for record in codes:
-                    pack(memory, (advance() & mask) << 4, time_ns() if record & 1 else now, thread, record)
+                    number = advance() & mask
+                    halves[number << 2 | 2] = thread
+                    halves[number << 2 | 3] = record
+                    times[number << 1] = time_ns() if record & 1 else now  # last
                 if state.errand is not None:
                     state.safe_point(True, codes)
             except RecursionError:

@@ -48,6 +48,8 @@ class Ring:
             raise ValueError("capacity must be a power of two")
         self.capacity = capacity
         self.memory = mapped(path, capacity * SIZE)
+        self.times = memoryview(self.memory).cast("Q")  # a record's time at 2n ...
+        self.halves = memoryview(self.memory).cast("I")  # ... its thread and code at 4n + 2 and 4n + 3
         self.counter = itertools.count()
         self.local = _local()
         self.idents: dict[int, int] = {}  # native id → identity of each thread that wrote
