@@ -1,13 +1,14 @@
-"""What an expert's rewrite of each app of ``corpus/apps`` gains: the mark that the tool's own patches are held against.
+"""What an expert's rewrite of each app of ``corpus/apps`` gains, and how much of it the tool's own patches bring.
 
     python benchmarks/speedup/experts.py --size gpu --pairs 6 --save experts-h200
     python benchmarks/speedup/experts.py detect rerank --requests 4 --pairs 3
 
 ``corpus/experts/APP`` holds the modules of an app that were rewritten by hand, knowing its faults, its device and
-PyTorch; what is not there is the app's own. Both versions run the same work in processes of their own, neighbouring
-runs in random order, the first pair not counted. Times are those that the programs print (start and loading left out;
-on a device recording of graphs included). Printed: the median of the paired ratios with a 95 % bootstrap interval, what
-is saved, and whether both print the same answers.
+PyTorch; what is not there is the app's own. The tool's version is the app after ``awp-lint . --fix --unsafe-fixes``:
+every patch, none chosen, nothing edited by hand. All versions run the same work in processes of their own, neighbouring
+runs in random order, the first round not counted. Times are those that the programs print (start and loading left out;
+on a device recording of graphs included). Printed: the medians of the paired ratios with 95 % bootstrap intervals,
+whether both print the same answers as the app, and the share of the expert's gain in time that the tool's version has.
 """
 
 from __future__ import annotations
@@ -48,27 +49,35 @@ _REQUESTS = {
 _SIZES = ("cpu", "gpu")
 
 
+VERSIONS = ("app", "expert", "tool")
+
+
 @dataclass
 class Result:
-    """Pairs of times of one app, original and expert's, in its own unit, and how their outputs compare."""
+    """Times of one app by version, in its own unit, and how the outputs compare with the app's."""
 
     app: str
-    before: list[float] = field(default_factory=list)
-    after: list[float] = field(default_factory=list)
-    differ: set[str] = field(default_factory=set)  # lines of the original that the expert version does not print
+    times: dict[str, list[float]] = field(default_factory=lambda: {version: [] for version in VERSIONS})
+    differ: dict[str, set[str]] = field(default_factory=lambda: {version: set() for version in VERSIONS})
+    patches: str = ""
     error: str = ""
 
-    @property
-    def ratios(self) -> list[float]:
-        return [before / after for before, after in zip(self.before, self.after, strict=True)]
+    def ratios(self, version: str) -> list[float]:
+        """Of each round: the app's time to the version's."""
+        return [before / after for before, after in zip(self.times["app"], self.times[version], strict=True)]
 
-    @property
-    def equality(self) -> str:
-        if not self.differ:
+    def equality(self, version: str) -> str:
+        differ = self.differ[version]  # lines of the app that the version does not print
+        if not differ:
             return "equal"
-        if all(line.startswith("checksum ") for line in self.differ):
+        if all(line.startswith("checksum ") for line in differ):
             return "all lines but the checksum"
-        return f"{len(self.differ)} lines differ"
+        return f"{len(differ)} lines differ"
+
+    def share(self) -> float | None:
+        """Of the expert's gain in time, by the medians; None where the expert gains nothing."""
+        tool, expert = (1 - 1 / statistics.median(self.ratios(version)) for version in ("tool", "expert"))
+        return tool / expert if expert > 0 else None
 
 
 def interval(ratios: list[float], seed: int = 0) -> tuple[float, float, float]:
@@ -87,48 +96,64 @@ def seconds(text: str) -> float:
 
 
 def measure(app: str, size: str, pairs: int, requests: int | None, source: random.Random) -> Result:
-    """Run both versions in turns."""
+    """Run all versions in turns."""
     result = Result(app)
     work = str(requests or _REQUESTS[app][_SIZES.index(size)])
     with tempfile.TemporaryDirectory(prefix="experts-") as name:
-        folders = {"app": Path(name) / "app", "expert": Path(name) / "expert"}
+        folders = {version: Path(name) / version for version in VERSIONS}
         for folder in folders.values():
             shutil.copytree(APPS / app, folder, ignore=shutil.ignore_patterns("__pycache__"))
         shutil.copytree(EXPERTS / app, folders["expert"], dirs_exist_ok=True)
         shutil.copy(EXPERTS / "captured.py", folders["expert"])
+        result.patches = patched(folders["tool"])
         for number in range(pairs + 1):
             times, outputs = {}, {}
-            for version in source.sample(sorted(folders), 2):
+            for version in source.sample(VERSIONS, len(VERSIONS)):
                 command = [sys.executable, "main.py", "--size", size, "--requests", work]
                 done = subprocess.run(command, cwd=folders[version], capture_output=True, text=True)
                 if done.returncode:
                     result.error = f"{version}: {done.stderr.strip()[-300:]}"
                     return result
                 times[version], outputs[version] = seconds(done.stderr), done.stdout.splitlines()
-            result.differ |= set(outputs["app"]) - set(outputs["expert"])
-            if number:
-                result.before.append(times["app"])
-                result.after.append(times["expert"])
+            for version in VERSIONS:
+                result.differ[version] |= set(outputs["app"]) - set(outputs[version])
+                if number:
+                    result.times[version].append(times[version])
     return result
 
 
+def patched(folder: Path) -> str:
+    """Write all of the tool's patches into a copy; what it says of them."""
+    command = [sys.executable, "-m", "awp_lint", ".", "--fix", "--unsafe-fixes", "--no-cache", "--isolated"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    said = [line for line in done.stderr.splitlines() if " fixed, " in line]
+    return said[0] if said else done.stderr.strip()[-200:] or "nothing to fix"
+
+
 def report(results: list[Result]) -> str:
-    """A row an app, and the geometric mean."""
-    rows = [["app", "pairs", "before", "after", "ratio", "saved %", "outputs"]]
-    for result in results:
-        if result.error:
-            rows.append([result.app, "failed", *[""] * 5])
-            continue
-        middle, low, high = interval(result.ratios)
+    """A row an app, and the geometric means."""
+    rows = [["app", "rounds", "app's", "expert's", "outputs", "the tool's", "outputs", "share of the gain", "patches"]]
+    ran = [result for result in results if not result.error]
+    for result in ran:
+        share = result.share()
         rows.append([
-            result.app, str(len(result.ratios)), f"{statistics.median(result.before):.4g}",
-            f"{statistics.median(result.after):.4g}", f"x{middle:.2f} [{low:.2f}, {high:.2f}]",
-            f"{100 * (1 - 1 / middle):.1f}", result.equality,
+            result.app, str(len(result.times["app"])), f"{statistics.median(result.times['app']):.4g}",
+            *(cell for version in ("expert", "tool")
+              for cell in ("x{:.2f} [{:.2f}, {:.2f}]".format(*interval(result.ratios(version))),
+                           result.equality(version))),
+            "" if share is None else f"{share:.0%}", result.patches,
         ])  # fmt: skip
     lines = [table(rows)]
-    ran = [interval(result.ratios)[0] for result in results if not result.error]
     if ran:
-        lines.append(f"geometric mean of {len(ran)} apps: x{statistics.geometric_mean(ran):.2f}")
+        means = {
+            version: statistics.geometric_mean(statistics.median(result.ratios(version)) for result in ran)
+            for version in ("expert", "tool")
+        }
+        shares = [max(share, 0.01) for result in ran if (share := result.share()) is not None]
+        lines.append(
+            f"geometric means of {len(ran)} apps: expert's x{means['expert']:.2f}, the tool's x{means['tool']:.2f}; "
+            f"share of the gain {statistics.geometric_mean(shares):.0%} (none counts as 1 %)"
+        )
     lines += [f"{result.app} failed: {result.error}" for result in results if result.error]
     return "\n".join(lines)
 
@@ -137,7 +162,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("apps", nargs="*", help="names below corpus/experts (default: all)")
     parser.add_argument("--size", choices=_SIZES, default="cpu")
-    parser.add_argument("--pairs", type=int, default=5, help="counted pairs of runs (default %(default)s)")
+    parser.add_argument("--pairs", type=int, default=5, help="counted rounds (default %(default)s)")
     parser.add_argument("--requests", type=int, help="of one run (default: by app)")
     parser.add_argument("--save", metavar="NAME", help="also write benchmarks/results/NAME.json and .txt")
     options = parser.parse_args()
@@ -147,15 +172,21 @@ def main() -> int:
     results = []
     for name in options.apps or sorted(_REQUESTS):
         results.append(measure(name, options.size, options.pairs, options.requests, source))
-        print(f"{name}: {results[-1].error or results[-1].equality}", file=sys.stderr, flush=True)
+        print(report(results[-1:]), file=sys.stderr, flush=True)
     text = report(results)
     print(text)
     if options.save:
         figures = {
-            result.app: {"saving_pct": 100 * (1 - 1 / interval(result.ratios)[0]), "before": result.before,
-                         "after": result.after, "outputs": result.equality}
-            for result in results if not result.error
-        }  # fmt: skip
+            result.app: {
+                "saving_pct": 100 * (1 - 1 / statistics.median(result.ratios("expert"))),
+                "tool_saving_pct": 100 * (1 - 1 / statistics.median(result.ratios("tool"))),
+                "times": result.times,
+                "outputs": {version: result.equality(version) for version in ("expert", "tool")},
+                "patches": result.patches,
+            }
+            for result in results
+            if not result.error
+        }
         save(options.save, {"apps": figures}, text)
     return 1 if any(result.error for result in results) else 0
 
