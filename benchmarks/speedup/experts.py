@@ -150,9 +150,11 @@ def report(results: list[Result]) -> str:
             for version in ("expert", "tool")
         }
         shares = [max(share, 0.01) for result in ran if (share := result.share()) is not None]
+        told = f"geometric means of {len(ran)} apps: expert's x{means['expert']:.2f}, the tool's x{means['tool']:.2f}"
         lines.append(
-            f"geometric means of {len(ran)} apps: expert's x{means['expert']:.2f}, the tool's x{means['tool']:.2f}; "
-            f"share of the gain {statistics.geometric_mean(shares):.0%} (none counts as 1 %)"
+            f"{told}; share of the gain {statistics.geometric_mean(shares):.0%} (none counts as 1 %)"
+            if shares
+            else told
         )
     lines += [f"{result.app} failed: {result.error}" for result in results if result.error]
     return "\n".join(lines)
