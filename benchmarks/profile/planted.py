@@ -37,6 +37,16 @@ sys.path[:0] = [str(ROOT / "benchmarks"), str(HERE)]
 from measure import awaited, save, table  # noqa: E402
 from truth import locate, plants  # noqa: E402
 
+from awp_lint.detector.config import Settings  # noqa: E402
+from awp_lint.detector.finding import Confidence  # noqa: E402
+from awp_lint.detector.profiling.attach import attached  # noqa: E402
+from awp_lint.detector.profiling.launch import Plan  # noqa: E402
+from awp_lint.detector.profiling.run import analyse, digests, plan, run_options  # noqa: E402
+from awp_lint.detector.profiling.session import WindowKind  # noqa: E402
+from awp_lint.detector.profiling.units import steady  # noqa: E402
+from awp_lint.detector.reporting.json_report import evidence_dict, finding_dict  # noqa: E402
+from awp_lint.detector.scan import scan  # noqa: E402
+
 EXACT = 1e-3  # relative; covers a report's rounding
 
 
@@ -207,8 +217,11 @@ def run_all(names: list[str], options: list[str], duration: float, rounds: int) 
                     times: list[list[Any]] = []
                     said: list[dict[str, Any]] = []
                     for turn in range(rounds):
-                        said.append(compare(program, before, _profile(program, serving.pid, SHORT_S, folder)))
-                        (folder / f"profiled-{turn}").touch()
+                        report, stretches = _briefly(program, serving.pid)
+                        said.append(compare(program, before, report))
+                        made = folder / "profiled.part"
+                        made.write_text(json.dumps(stretches), encoding="utf-8")
+                        made.rename(folder / f"profiled-{turn}.json")
                         times.append(awaited(folder / f"timed-{turn}.json", serving))
                     (folder / "done").touch()
                 finally:
@@ -230,6 +243,24 @@ def _profile(program: Path, pid: int, duration: float, folder: Path) -> dict[str
     if not report.exists():
         raise SystemExit(f"planted.py: {program.name}: exit {done.returncode}: {done.stderr[-2000:]}")
     return dict(json.loads(report.read_text(encoding="utf-8")))
+
+
+def _briefly(program: Path, pid: int) -> tuple[dict[str, Any], list[tuple[int, int]]]:
+    """A short profile run: its findings with their evidence, and the stretches that its host times are of."""
+    found = scan([str(program)], Settings(confidence=Confidence.LOW, cache=False))
+    marks = plan(found.findings, found.units)
+    settings = run_options({"duration": SHORT_S, "warmup": 0}, "")
+    with attached(str(pid), Plan(tuple(marks), digests(marks)), settings) as session:
+        outcome = analyse(session, found.findings)
+    findings = [
+        {**finding_dict(finding), "evidence": evidence_dict(outcome.evidence.get(finding.id))}
+        for finding in found.findings
+    ]
+    chosen = [steady(process.windows)[0] for process in session.processes]
+    stretches = {
+        (window.start_ns, window.end_ns) for rounds in chosen for one in rounds for window in one.of(WindowKind.MARKS)
+    }
+    return {"findings": findings, "profile": outcome.profile}, sorted(stretches)
 
 
 def _in_turns(result: dict[str, Any], times: list[list[Any]], said: list[dict[str, Any]]) -> None:

@@ -48,6 +48,7 @@ from awp_lint.detector.profiling.launch import Plan
 from awp_lint.detector.profiling.replay import run
 from awp_lint.detector.profiling.run import ProfileOutcome, analyse, digests, plan, run_options
 from awp_lint.detector.profiling.session import Session
+from awp_lint.detector.profiling.telemetry import Telemetry
 from awp_lint.detector.profiling.verdicts import REPLAY
 
 Pairs = dict[str, np.ndarray]  # by statement: ms of a unit with and without it, shape (pairs, 2)
@@ -133,16 +134,26 @@ def tried(
             try:
                 before = _pairs(awaited(folder / "before.json", serving))
                 settings = run_options({"duration": seconds}, "")
-                with attached(str(serving.pid), Plan(tuple(marks), digests(marks)), settings) as session:
+                how_run = Plan(tuple(marks), digests(marks))
+                with Telemetry() as telemetry, attached(str(serving.pid), how_run, settings) as session:
+                    summary = telemetry.summary(session)
                     if keep is not None:
                         shutil.copytree(control_folder(str(serving.pid)) / "runs" / "1", keep, dirs_exist_ok=True)
                     (folder / "profiled").touch()
                     after = _pairs(awaited(folder / "after.json", serving))
                     there = [finding for finding in findings if finding.id in before]
-                    return analyse(session, there), gate(session, there, loop.unit), [before, after]
+                    said = "; ".join([gate(session, there, loop.unit), *map(_device, summary["devices"])])
+                    return analyse(session, there, summary), said, [before, after]
             finally:
                 if serving.poll() is None:
                     serving.terminate()
+
+
+def _device(summary: dict[str, Any]) -> str:
+    """Clocks and power of a device, and why it was held back."""
+    held = ", ".join(f"{word} in {share:.0%} of samples" for word, share in summary["throttled"].items())
+    clock, power = summary.get("sm_clock_mhz", 0.0), summary.get("power_w", 0.0)
+    return f"{clock:.0f} MHz, {power:.0f} W{f', {held}' if held else ''}"
 
 
 def _pairs(rows: list[dict[str, Any]]) -> Pairs:

@@ -212,7 +212,7 @@ class Selected(Overlap):
 class Token(Decode):
     """A read at the end of each step: the device has nothing to do while the host prepares the next one."""
 
-    width, rows, layers = 8192, 2048, 8
+    width, rows, layers = 16_384, 16, 24
     first = 20_000
     without = frozenset(("middle", "host", "rows", "picked", "upload", "fetch"))
 
@@ -233,7 +233,7 @@ class Kept(Token):
 class Shown(Token):
     """A copy to the host at the end of each step, before the host prepares the next one."""
 
-    copied = 64
+    copied = 16
     without = frozenset(("middle", "host", "rows", "picked", "upload", "read"))
 
 

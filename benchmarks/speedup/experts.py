@@ -150,10 +150,9 @@ def report(results: list[Result]) -> str:
             for version in ("expert", "tool")
         }
         shares = [max(share, 0.01) for result in ran if (share := result.share()) is not None]
+        told = f"geometric means of {len(ran)} apps: expert's x{means['expert']:.2f}, the tool's x{means['tool']:.2f}"
         part = f"; share of the gain {statistics.geometric_mean(shares):.0%} (none counts as 1 %)" if shares else ""
-        lines.append(
-            f"geometric means of {len(ran)} apps: expert's x{means['expert']:.2f}, the tool's x{means['tool']:.2f}{part}"
-        )
+        lines.append(told + part)
     lines += [f"{result.app} failed: {result.error}" for result in results if result.error]
     return "\n".join(lines)
 

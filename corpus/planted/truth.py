@@ -11,7 +11,6 @@ import ast
 import itertools
 import json
 import statistics
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -165,6 +164,7 @@ class Clock:
 
     def __init__(self, count: int, drain: Callable[[], None] | None = None) -> None:
         self.spent: list[list[int]] = [[] for _ in range(count)]
+        self.begun: list[list[int]] = [[] for _ in range(count)]  # when, by ``time.perf_counter_ns``
         self.waited: list[list[int]] = [[] for _ in range(count)]
         self._drain = drain
         self._started = [0] * count
@@ -178,6 +178,7 @@ class Clock:
 
     def close(self, number: int) -> None:
         self.spent[number].append(time.perf_counter_ns() - self._started[number])
+        self.begun[number].append(self._started[number])
 
     def value(self, number: int, _opened: None, value: Any) -> Any:
         self.close(number)
@@ -190,7 +191,7 @@ class Clock:
         return result
 
     def reset(self) -> None:
-        for rows in (*self.spent, *self.waited):
+        for rows in (*self.spent, *self.begun, *self.waited):
             rows.clear()
 
     def names(self) -> dict[str, Any]:
@@ -217,8 +218,8 @@ def measure_around(program: str, serve: Callable[[Options], Served], options: Op
 
     Processes of equal code differ by up to a quarter on a shared host, and one process's pace changes within seconds:
     what is compared has to stand side by side. Writes ``before.json`` into the folder and serves until there is
-    ``counted``; then ``timed-0.json`` (ms of each planted place) once there is ``profiled-0``, and so on until there
-    is ``done``.
+    ``counted``; then, once there is ``profiled-0.json`` with the stretches that count, ``timed-0.json`` (ms of each
+    planted place), and so on until there is ``done``.
     """
     folder = options.around
     assert folder is not None
@@ -231,8 +232,9 @@ def measure_around(program: str, serve: Callable[[Options], Served], options: Op
     BETWEEN.append(beside.request)
     turn = 0
     while not (folder / "done").exists():
-        if (folder / f"profiled-{turn}").exists():
-            _keep(folder / f"timed-{turn}.json", beside.taken())
+        profiled = folder / f"profiled-{turn}.json"
+        if profiled.exists():
+            _keep(folder / f"timed-{turn}.json", beside.taken(json.loads(profiled.read_text(encoding="utf-8"))))
             turn += 1
         serve(brief)
 
@@ -240,8 +242,8 @@ def measure_around(program: str, serve: Callable[[Options], Served], options: Op
 class Beside:
     """A second copy of a program, with timers, that does a request when it is asked to.
 
-    Its code has a file name of its own, so that no profile run sees a mark in it, and its times count only while marks
-    are recorded and nothing else is: then both copies run at the same pace.
+    Its code has a file name of its own, so that no profile run sees a mark in it. Of its times those count that lie in
+    the stretches that the profile run's own times are of: then both copies ran at the same pace.
     """
 
     def __init__(self, program: Path, options: Options) -> None:
@@ -256,18 +258,21 @@ class Beside:
 
     def request(self) -> None:
         """One request."""
-        counts, alone = [len(row) for row in self._clock.spent], only_marks()
         next(self._requests)
-        if not (alone and only_marks()):
-            for row, count in zip(self._clock.spent, counts, strict=True):
-                del row[count:]
 
-    def taken(self) -> list[dict[str, float] | None]:
-        """Milliseconds of an execution of each place since the last time, less the timer's own cost."""
+    def taken(self, stretches: list[tuple[int, int]]) -> list[dict[str, float] | None]:
+        """Milliseconds of an execution of each place since the last time, less the timer's own cost. ``stretches``
+        are beginnings and ends, ``time.time_ns()``."""
+        behind = time.time_ns() - time.perf_counter_ns()
         found = []
-        for plant, spent in zip(self._planted, self._clock.spent, strict=True):
+        for plant, begun, spent in zip(self._planted, self._clock.begun, self._clock.spent, strict=True):
             own = self._own_ns[plant.covers == "call"]
-            found.append(summary([value - own for value in spent], turns_of(plant)))
+            inside = [
+                took - own
+                for at, took in zip(begun, spent, strict=True)
+                if any(start <= at + behind and at + behind + took <= end for start, end in stretches)
+            ]
+            found.append(summary(inside, turns_of(plant)))
         self._clock.reset()
         return found
 
@@ -278,19 +283,6 @@ def _stopping(tree: ast.Module) -> None:
     (loop,) = [node for node in loops if "requests_for" in ast.unparse(node.iter)]
     loop.body.append(ast.Expr(ast.Yield()))
     ast.fix_missing_locations(tree)
-
-
-def only_marks() -> bool:
-    """Whether a profile run records marks now, and traces nothing. Before Python 3.12 only the latter is seen."""
-    import torch
-
-    if torch._C._autograd._profiler_enabled():
-        return False
-    monitoring = getattr(sys, "monitoring", None)
-    if monitoring is None:
-        return True
-    ours = [tool for tool in range(6) if monitoring.get_tool(tool) == "awp-lint"]
-    return any(monitoring.get_events(tool) & monitoring.events.PY_UNWIND for tool in ours)
 
 
 def own_ns(clock: Clock, turns: int = 2000) -> tuple[float, float]:

@@ -42,6 +42,7 @@ class Measured:
     whatif: WhatIf | None  # of the process that ran the mark most
     mark: int  # the mark's number there
     calls_ms: Floats  # each execution in marks-only windows, so many as are kept
+    power_limited: float = 0.0  # share of the windows in which the device ran slower to keep within its power
 
     @property
     def call_ms(self) -> float | None:

@@ -190,6 +190,7 @@ def _analyse(
     session: Session, findings: Sequence[Finding], telemetry: Mapping[str, Any] | None, load: Callable[[str], Trace]
 ) -> ProfileOutcome:
     from awp_lint.detector.profiling import census, costs, counts, diagnosis, evidence, extras, units, verdicts
+    from awp_lint.detector.profiling.telemetry import power_limited
 
     started = time.monotonic()
     kind = units.unit_kind(session)
@@ -198,6 +199,7 @@ def _analyse(
     measured: dict[str, evidence.Measured] = {}
     # An agent that failed saw nothing, which is not the same as nothing having run.
     failed = any(note.startswith("the agent could not start") for note in session.notes)
+    limited = power_limited(telemetry)
     watched = bool(processes) and not (failed and not any(p.reached for p in session.processes))
     for finding in findings:
         if not watched:
@@ -207,7 +209,7 @@ def _analyse(
         else:
             found = evidence.by_place(processes, os.path.realpath(finding.path), finding.mark)
             if found:
-                measured[finding.id] = evidence.pool(found, kind)
+                measured[finding.id] = replace(evidence.pool(found, kind), power_limited=limited)
                 judged[finding.id] = verdicts.judge(finding, measured[finding.id])
             else:
                 judged[finding.id] = verdicts.static_only("no mark was set for it in this run")

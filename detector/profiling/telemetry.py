@@ -8,7 +8,7 @@ from __future__ import annotations
 import statistics
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any
@@ -125,6 +125,12 @@ def summarise(device: Device, spans: list[tuple[int, int]]) -> dict[str, Any]:
         "throttled": throttled,
         **{n: round(statistics.fmean(s.values[n] for s in inside if n in s.values), 3) for n in names},
     }
+
+
+def power_limited(telemetry: Mapping[str, Any] | None) -> float:
+    """The share of samples in which a device ran at reduced clocks to keep within its power, of the one with most."""
+    devices = telemetry["devices"] if telemetry else []
+    return max((device["throttled"].get(_THROTTLES[_POWER_CAP], 0.0) for device in devices), default=0.0)
 
 
 def series(device: Device, origin_ns: int) -> dict[str, list[float | None]]:

@@ -13,6 +13,7 @@ from awp_lint.detector.profiling.replay import Saving
 
 MIN_PCT = 1.0
 MIN_MS = 0.05
+POWER_LIMITED = 0.3  # of telemetry's samples
 REPLAY = "replay"
 UPPER_BOUND = "upper bound, not yet replayed"
 
@@ -86,7 +87,7 @@ def _priced(finding: Finding, measured: Measured, on_host: bool) -> Evidence:
     refusal = None
     if not on_host and bound.high_ms >= threshold and measured.unit != "call":
         assert finding.mark is not None and measured.whatif is not None
-        refusal = measured.whatif.refusal(measured.mark, measured.call_ms)
+        refusal = _powerless(measured) or measured.whatif.refusal(measured.mark, measured.call_ms)
         if refusal is None:
             saving = measured.whatif.saving(measured.mark, finding.mark.expects, finding.root_cause)
             saving = saving.times(_share(measured))
@@ -153,6 +154,13 @@ def _host_bound(measured: Measured) -> bool:
     if measured.unit == "call":
         return bool((measured.mean("idle") or 0.0) >= 0.5 * (measured.mean("host") or 0.0))
     return measured.busy_ms is not None and measured.busy_ms <= 0.5 * float(measured.unit_ms.mean())
+
+
+def _powerless(measured: Measured) -> str | None:
+    """Why time won from the device's idling is not all won: kept busier within the same power, it runs slower."""
+    if measured.power_limited < POWER_LIMITED:
+        return None
+    return f"the device is at its power limit in {measured.power_limited:.0%} of samples: kept busier, it runs slower"
 
 
 def _drifting(finding: Finding, measured: Measured, bound: Bound, threshold: float, what: str) -> Evidence:

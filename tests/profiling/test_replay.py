@@ -137,6 +137,22 @@ def test_a_replay_that_misses_the_step_is_refused(tmp_path: Path) -> None:
     assert found.verdict is not Verdict.CONFIRMED
 
 
+@pytest.mark.parametrize(("share", "replayed"), [(0.1, True), (0.9, False)])
+def test_a_device_at_its_power_limit_is_given_a_bound(tmp_path: Path, share: float, replayed: bool) -> None:
+    """Kept busier within the same power it runs slower: what it idles less is not all won."""
+    step = [
+        Statement(kernels=(40.0,) * 40, between=10.0),
+        Statement(waits=True, finding="f20"),
+        Statement(host=900.0),
+    ]
+    telemetry = {"devices": [{"name": "a device", "throttled": {"power cap": share}}], "note": None}
+    found = analyse(profile_run(step, [WAIT], tmp_path), [WAIT], telemetry).evidence["f20"]
+    assert found.predicted_saving is not None
+    assert found.predicted_saving.assumption.startswith("replay") is replayed
+    assert (found.predicted_saving.low_pct > 0) is replayed
+    assert ("at its power limit in 90% of samples" in found.reason) is not replayed
+
+
 def _faster(window: Window) -> Window:
     ticks = tuple(window.start_ns + (t - window.start_ns) // 2 for t in window.ticks)
     return replace(window, ticks=ticks)
