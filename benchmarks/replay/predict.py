@@ -235,7 +235,7 @@ def main() -> int:
                 {
                     k: v
                     for k, v in outcome.profile.items()
-                    if k in ("unit_ms", "gap_ratio", "overhead", "trusted", "reasons")
+                    if k in ("unit_ms", "gap_ratio", "overhead", "trusted", "reasons", "flops", "mfu", "mfu_busy")
                 }
             ),
             outcome.notes,
