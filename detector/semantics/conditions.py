@@ -4,7 +4,7 @@ A *state* of a parameter is what a branch needs of it: ``given`` (not None), ``n
 call passes is told by a short code: ``None``, ``True``, ``False``, ``const`` (another constant or a display: never
 None), the empty string (unknown), ``=x`` (the caller's own parameter ``x`` as it came) or ``~x`` (the same, but where
 it is not None it may have been replaced), ``$self.config.x``, a switch of the caller's (see :mod:`.switches`), or
-``#()``, nothing in a row, and, of a parameter's default, ``#0`` and ``#'a'``, a number or a text.
+``#()``, nothing in a row, ``#'a'``, a word, and, of a parameter's default, ``#0``, a number.
 
 States are told of switches, too; of both also comparisons with constants: ``=='c'``, ``>=0``. Where one of several
 switches has to be in its state, names and states stand beside each other (:data:`~.switches.EITHER`).
@@ -13,10 +13,11 @@ switches has to be in its state, names and states stand beside each other (:data
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
-from awp_lint.detector.semantics.switches import ANOTHER, EITHER, VARIES, default_of, switch, switched_off
+from awp_lint.detector.semantics.switches import ANOTHER, EITHER, ONE_OF, VARIES, default_of, switch, switched_off
 
 State = tuple[str, str]  # (parameter, state)
 
@@ -24,6 +25,8 @@ State = tuple[str, str]  # (parameter, state)
 SAVED = "%"
 #: ``**kwargs`` of the caller's own, as they came.
 HANDED_ON = "**="
+#: Texts that choose one of several ways.
+_WORD = re.compile(r"[\w.+-]{1,40}")
 _FAR = 5  # arguments that nobody counts out without their names
 
 _DISPLAYS = (ast.List, ast.Tuple, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.JoinedStr, ast.Lambda)
@@ -31,6 +34,7 @@ _COMPARED: dict[type[ast.cmpop], tuple[str, str]] = {
     ast.Eq: ("==", "!="), ast.NotEq: ("!=", "=="), ast.Lt: ("<", ">="), ast.GtE: (">=", "<"),
     ast.Gt: (">", "<="), ast.LtE: ("<=", ">"),
 }  # fmt: skip
+_AMONG: dict[type[ast.cmpop], tuple[str, str]] = {ast.In: ("==", "!="), ast.NotIn: ("!=", "==")}
 _CONSTANTS = {None: "None", True: "True", False: "False"}
 _RULED_OUT = {
     "given": frozenset(("None",)),
@@ -97,26 +101,39 @@ def turns(loop: ast.For | ast.AsyncFor | ast.While) -> ast.Compare | None:
 
 def _compared(test: ast.Compare, taken: bool) -> tuple[State, ...]:
     right = test.comparators[0]
-    if len(test.ops) != 1 or type(right) is not ast.Constant:
+    if len(test.ops) != 1 or (type(right) is not ast.Constant and type(test.ops[0]) not in _AMONG):
         return ()
     name = test.left.id if type(test.left) is ast.Name else switch(test.left)
     kind = type(test.ops[0])
     if name is None:
         return ()
+    if kind in _AMONG:
+        chosen = _words(right)
+        return ((name, f"{_AMONG[kind][not taken]}{ONE_OF.join(chosen)}"),) if chosen else ()
+    assert type(right) is ast.Constant
     if right.value is None:
         if kind is ast.Is or kind is ast.IsNot:
             return ((name, "none" if (kind is ast.Is) is taken else "given"),)
         return ()
     words = _COMPARED.get(kind)
-    if words is None or type(right.value) not in (str, int, float):
+    if words is None or type(right.value) not in (str, int, float) or ONE_OF in str(right.value):
         return ()
     return ((name, f"{words[not taken]}{right.value!r}"),)
+
+
+def _words(node: ast.expr) -> list[str]:
+    """The texts of the words in a display; empty where it holds anything else."""
+    parts: list[ast.expr] = getattr(node, "elts", [])
+    found = [p.value for p in parts if type(p) is ast.Constant and type(p.value) is str and _WORD.fullmatch(p.value)]
+    return [repr(word) for word in found] if len(found) == len(parts) else []
 
 
 def code_of(node: ast.expr) -> str:
     """The code of a literal or a switch; the empty string for everything else."""
     if type(node) is ast.Constant:
         value = node.value
+        if type(value) is str and _WORD.fullmatch(value):
+            return f"#{value!r}"
         return _CONSTANTS[value] if value is None or value is True or value is False else "const"
     if type(node) is ast.Attribute:
         name = switch(node)
@@ -130,7 +147,7 @@ def code_of_default(name: str, node: ast.expr) -> str:
     """The code of a parameter's default: as :func:`code_of`, but a number or a text is told, unless it is a size or the
     like."""
     code = code_of(node)
-    if code == "const" or isinstance(node, ast.UnaryOp):
+    if code == "const" or code[:2] in ("#'", '#"') or isinstance(node, ast.UnaryOp):
         text = default_of(node)
         if text[:1].isdigit() or text[:1] in ("-", ".", "'", '"'):
             return "const" if VARIES.fullmatch(name) else f"#{text}"

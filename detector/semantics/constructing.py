@@ -106,7 +106,10 @@ class Constructions:
                 return None
         if found:
             return found
-        return None if self._is_module(cls) or default in ("", "None") else {default}  # nobody constructs it here
+        # Nobody constructs it here. What modules are made with may stand in a file, but a choice among several ways is
+        # mostly left as it is.
+        told = default[:1] in ("'", '"') if self._is_module(cls) else default not in ("", "None")
+        return {default} if told else None
 
     def _calls_of(self, gid: int) -> Iterator[tuple[int, Edge]]:
         if self._callers is None:

@@ -103,6 +103,7 @@ class Gates:
         self.of_function: dict[int, list[int]] = {}
         self.callers: dict[int, list[int]] = {}  # of a part: the functions whose calls may make it run
         self.shut: set[int] = set()  # the parts that no call from outside makes run
+        self._open: set[Part] = set()  # … that calls may make run of which nobody knows what they run
 
     def build(self) -> None:
         """Make the nodes and hang the edges over."""
@@ -113,11 +114,12 @@ class Gates:
             for edge in found:
                 self._callers.setdefault(edge.target, []).append((node, edge))
         sites = self._sites(parts)
-        for part in sorted(self._divided(sites)):
+        left = self._left_off(sites)
+        for part in sorted(self._divided(sites) | left):
             node = self.nodes[part] = len(self._edges)
             self._edges.append([])
             self.of_function.setdefault(part[0], []).append(node)
-            if "." in part[1] or self._unusual(part):
+            if "." in part[1] or self._unusual(part) or part in left:
                 self.shut.add(node)
         if self.nodes:
             self._hang_over()
@@ -153,6 +155,7 @@ class Gates:
             position = function.parameters.index(name) - bound_of(function)
             unusual = self._unusual(part)
             if not unusual and self._unresolved.may_pass(self._files[gid], function, name, position):
+                self._open.add(part)
                 continue
             default = dict(function.defaults).get(name, "")
             dead: Edge | None = _NEVER if unusual else None
@@ -182,6 +185,36 @@ class Gates:
         if name[:1] == "_":
             return state in ("given", "true")
         return (name, state) in _UNUSUAL and self._model(gid)
+
+    def _left_off(self, sites: dict[Part, list[tuple[int, Edge, Part | None]]]) -> set[Part]:
+        """The parts below a choice that is not the default one, which no call in the project makes, nor hands on from
+        above where it may be made. Of a function that nothing calls nobody can tell, but what it hands on is off."""
+        known: dict[Part, bool] = {}
+
+        def left(part: Part) -> bool:
+            if part not in known:
+                known[part] = True  # calls in a circle switch nothing on
+                known[part] = self._optional(part) and all(
+                    node < 0 or (above is not None and left(above)) for node, _, above in sites[part]
+                )
+            return known[part]
+
+        found: set[Part] = set()
+        pending = [part for part, calls in sites.items() if calls and left(part)]
+        while pending:
+            part = pending.pop()
+            if part not in found:
+                found.add(part)
+                pending.extend(above for _, _, above in sites[part] if above is not None)
+        return found
+
+    def _optional(self, part: Part) -> bool:
+        """Whether a parameter chooses a way by a word, and another by its default. What may be given or not is part of
+        the input, numbers are sizes, and what callers may switch on they mostly do somewhere."""
+        gid, name, state = part
+        if state[:2] not in ("==", "!=") or state[2:3] not in ("'", '"') or "." in name or part in self._open:
+            return False
+        return ruled_out(state, dict(self._functions[gid].defaults).get(name, ""))
 
     def _calls_of(self, gid: int) -> Iterable[tuple[int, Edge]]:
         count = len(self._functions)
@@ -258,7 +291,8 @@ class Gates:
                 if holder < 0:
                     holder = self._holder(source, edge) if source < count else source
                 self._edges[holder].append(edge._replace(target=node))
-                callers.append(source)
+                if holder not in self.shut:
+                    callers.append(source)
 
 
 def bound_of(function: FunctionFact) -> int:

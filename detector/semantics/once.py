@@ -339,9 +339,12 @@ def _is_order(node: ast.expr) -> bool:
 
 
 def _counts_positions(node: ast.expr) -> bool:
-    """``input_ids.shape[1]``, ``q_len``: how many positions a model is given, one in all steps but the first."""
+    """``input_ids.shape[1]``, ``input_shape[-1]``, ``q_len``: how many positions a model is given, one in all steps but
+    the first."""
     if isinstance(node, ast.Subscript):
         axis, shape = node.slice, node.value
+        if isinstance(shape, ast.Name) and shape.id in ("input_shape", "input_ids_shape"):
+            return ast.unparse(axis) in ("1", "-1")
         if not (isinstance(shape, ast.Attribute) and shape.attr == "shape" and isinstance(axis, ast.Constant)):
             return False
         return axis.value == 1 and last_name(shape.value) in ("input_ids", "inputs_embeds")

@@ -64,7 +64,7 @@ _TRAIN_PATH = re.compile(
 
 #: Classes that do something to what a model is trained with, and pass it on as it is afterwards.
 _TRAINED_WITH = re.compile(
-    r"_?\w*(Augment(er|ation)?s?|AugMix|Dropout(\dd)?|DropPath|StochasticDepth|SpecAug\w*)|MaskAlongAxis\w*"
+    r"_?\w*(Augment(er|ation)?s?|AugMix|Dropout(\dd)?|DropPath|StochasticDepth|SpecAug\w*)|MaskAlongAxis\w*|TimeWarp(ing)?|(Time|Freq(uency)?)Mask(ing)?"
     r"|Rand(om)?\w*(Crop|Flip|Rotat\w+|Affine|Perspective|Eras\w+|Gr[ae]yscale|Jitter|Resize\w*|Noise|Blur|Sharpness"
     r"|Equalize|Invert|Posterize|Solarize|AutoContrast|Apply|Choice|Order|Transforms?|Zoom\w*|Shift\w*|Gamma|Contrast"
     r"|Brightness|Hue|Saturation|Elastic\w*|Shear|Translate)"
@@ -396,6 +396,8 @@ def _compare_region(test: ast.Compare, taken: bool) -> Region:
         and right.value == "__main__"
     ):
         return Region.MAIN if taken else Region.NONE
+    if isinstance(left, ast.Call) and ast.unparse(left.func) == "random.random":
+        return Region.TRAINING if taken else Region.NONE  # a step of scheduled sampling, an augmentation
     if _counts_entries(left) and isinstance(right, ast.Constant) and right.value == 0:
         empty = isinstance(test.ops[0], (ast.Eq, ast.LtE))  # nothing was found: seldom, and then there is little to do
         asked = empty or isinstance(test.ops[0], (ast.NotEq, ast.Gt))

@@ -1,12 +1,13 @@
 """Classes that nobody names: what a package keeps in its tree after it has given it up.
 
-Only where a whole package is there to see can that be told, and only of files that say what they give others. Whoever
-imports a class, holds its module or has its name in a string may make it.
+Only where a whole package is there to see can that be told, and only of files that say what they give others, or from
+which others take some names. Whoever imports a class, holds its module or has its name in a string may make it.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from awp_lint.detector.semantics.index import Index, IndexedFile
 from awp_lint.detector.semantics.names import absolute_module
@@ -33,18 +34,35 @@ def adds_exports(text: str) -> bool:
 
 def is_spare(index: Index, path: str, cls: str) -> bool:
     """Whether a file's class, by its plain name, is not among what the file gives others, and no other file names it.
-    False where that is not known: where the file does not say what it gives, or its package is not there as a whole."""
+    False where that is not known: where the file does not say what it gives and nobody takes anything of it by name, or
+    its package is not there as a whole."""
     number = next((n for n, file in enumerate(index.files) if file.path == path), None)
     if number is None:
         return False
     here = index.files[number]
-    if here.facts.exports is None or cls in here.facts.exports or not here.whole:
+    if not here.whole or cls in (here.facts.exports or ()):
+        return False
+    if here.facts.exports is None and not any(map(_takes_from(here.module), index.files)):
         return False
     cid = index.by_class.get(f"{here.module}.{cls}")
     if cid is None or index.method(cid, "__init_subclass__") is not None:
         return False
     named = _Named(cls, derived=len(index.mro(cid)) > 1)
     return not any(named.by(file, here.module) for file in index.files if file is not here)
+
+
+def _takes_from(module: str) -> Callable[[IndexedFile], bool]:
+    """Tells of files whether they import something of a module by its name."""
+
+    def takes(file: IndexedFile) -> bool:
+        return any(
+            fact.name not in (None, "*")
+            and fact.module.rpartition(".")[2] == module.rpartition(".")[2]
+            and absolute_module(file.module, file.is_package, fact.level, fact.module or None) == module
+            for fact in file.facts.imports
+        )
+
+    return takes
 
 
 class _Named:

@@ -29,6 +29,8 @@ _OF_CHECKPOINTS = re.compile(r"\w*_bias")
 
 #: Between the names, and the states, of switches of which one decides.
 EITHER = "\n"
+#: Between the words of which a setting has to be one.
+ONE_OF = "|"
 #: Before the name of a class: the state of an attribute that is no instance of it.
 ANOTHER = "another than "
 
@@ -98,7 +100,7 @@ def _holds(comparison: str, default: str) -> bool:
     """Whether ``>=0`` and the like may hold of a default."""
     operator, wanted = _COMPARISON.findall(comparison)[0]
     if operator in ("==", "!="):
-        return (wanted == default) is (operator == "==")
+        return (default in wanted.split(ONE_OF)) is (operator == "==")
     try:
         left, right = float(default), float(wanted)
     except ValueError:

@@ -6,9 +6,10 @@ import ast
 import re
 
 from awp_lint.detector.semantics.regions import is_template
+from awp_lint.detector.semantics.spare import adds_exports
 from awp_lint.detector.semantics.view import FileView
 from awp_lint.rules.common import ancestors, beside_service
-from awp_lint.rules.doubts import off_by_default
+from awp_lint.rules.doubts import default_none, off_by_default, off_in_keywords
 from awp_lint.rules.told import called_another_form, called_debugging, called_export
 from awp_lint.rules.worth.table import Case, doubt
 
@@ -17,6 +18,8 @@ _ASIDE = re.compile(
     r"(^|/)(eplb|visuali[sz]\w*|plotting|interpretab\w*|explain\w*|diagnos\w*|kv_transfer|kv_connector\w*)(/|\.py$)"
     r"|(^|[/_])(visuali[sz](er|ation)s?|plots?|interpretability)\.py$"
 )
+#: Of a table that each model kept for itself: ``{"sdpa": …, "flash_attention_2": XFlashAttention2}``.
+_FLASH_CLASS = re.compile(r"FlashAttention2(\.|$)")
 #: Samples of reinforcement learning, drawn with their probabilities.
 _ROLLOUT = re.compile(r"(^|_)rollout(_|$)")
 
@@ -35,8 +38,9 @@ def unserved(case: Case) -> bool:
 
 @doubt(r"AWP[16]\d+")
 def aside(case: Case) -> bool:
-    """A tool for people, or what rarely runs: its reads are what it is there for."""
-    return _ASIDE.search(case.view.path) is not None
+    """A tool for people, or what rarely runs: its reads are what it is there for. Or what such a tool alone calls."""
+    paths = (case.view.path, *(frame.path for frame in case.frequency.chain))
+    return any(map(_ASIDE.search, paths))
 
 
 @doubt()
@@ -80,6 +84,47 @@ def more_than_usual(case: Case) -> bool:
 
 
 @doubt()
+def keyword_option(case: Case) -> bool:
+    """Below an option that keywords or settings ask for, and that is off unless they do."""
+    off = off_in_keywords(case.view)
+    child: ast.AST = case.node
+    for parent in ancestors(case.view, case.node) if off else ():
+        if isinstance(parent, ast.If) and child in parent.body:
+            together = isinstance(parent.test, ast.BoolOp) and isinstance(parent.test.op, ast.And)
+            asked = parent.test.values if together and isinstance(parent.test, ast.BoolOp) else [parent.test]
+            if any(isinstance(part, ast.Name) and part.id in off for part in asked):
+                return True
+        child = parent
+    return False
+
+
+@doubt()
+def chosen_implementation(case: Case) -> bool:
+    """A class of attention that a model uses where somebody asks for it: its table names another by default.
+
+    Or what it calls in its file: what many models share is reached by others, too.
+    """
+    own = (frame.function for frame in case.frequency.chain if frame.path == case.view.path)
+    return any(map(_FLASH_CLASS.search, (case.view.qualname, *own)))
+
+
+@doubt()
+def mask_left_out(case: Case) -> bool:
+    """Where no mask is given to a layer that nothing shown calls: models and generation give one."""
+    if case.frequency.chain:
+        return False
+    optional = default_none(case.view)
+    child: ast.AST = case.node
+    for parent in ancestors(case.view, case.node):
+        if isinstance(parent, ast.If) and child in parent.body and isinstance(parent.test, ast.Compare):
+            name = parent.test.left.id if isinstance(parent.test.left, ast.Name) else ""
+            if isinstance(parent.test.ops[0], ast.Is) and name in optional and name.endswith("mask"):
+                return True
+        child = parent
+    return False
+
+
+@doubt()
 def rollout(case: Case) -> bool:
     """Samples of reinforcement learning, drawn with their probabilities: training."""
     return _ROLLOUT.search(case.view.qualname) is not None and "log_prob" in case.file.text
@@ -107,13 +152,24 @@ def _times(word: str, text: str) -> int:
 
 
 def _named_once(cls: str, file: FileView) -> bool:
-    """Whether a class is named once in its file, and is handed to nothing where it is defined: to a decorator, or to
+    """Whether a class is named once in the file, and is handed to nothing where it is defined: to a decorator, or to
     what takes keywords of classes."""
     text = file.text
-    if "__all__" not in text or _times(cls, text) != 1 or _times("globals", text) or "sys.modules" in text:
+    if _times(cls, text) != 1 or _times("globals", text) or "sys.modules" in text or not _plain_exports(file):
         return False
     own = [s for s in file.tree.body if isinstance(s, ast.ClassDef) and s.name == cls]
     return len(own) == 1 and not own[0].decorator_list and not own[0].keywords
+
+
+def _plain_exports(file: FileView) -> bool:
+    """Whether a file says in one plain list what it gives others, or says nothing of it."""
+    if "__all__" not in file.text:
+        return True
+    if adds_exports(file.text):
+        return False
+    lists = [s.value for s in file.tree.body if isinstance(s, ast.Assign) and ast.unparse(s.targets[0]) == "__all__"]
+    plain = len(lists) == 1 and isinstance(lists[0], ast.List | ast.Tuple)
+    return plain and all(isinstance(part, ast.Constant) for part in getattr(lists[0], "elts", ()))
 
 
 DOUBTS = (
@@ -124,6 +180,9 @@ DOUBTS = (
     said_to_be_debugging,
     of_another_form,
     more_than_usual,
+    keyword_option,
+    chosen_implementation,
+    mask_left_out,
     rollout,
     left_over,
 )

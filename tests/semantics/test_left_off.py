@@ -469,3 +469,46 @@ def test_the_method_that_a_text_chooses(parameter: str, known: set[str]) -> None
     views = {view.qualname: view for view in view_of_source(code).functions()}
     ends = ("first", "second", "third")
     assert {name for name in ends if views[name].frequency(views[name].node).known} == known
+
+
+SOLVER = """
+    import torch
+
+    class Solver:
+        def __init__(self, kind="linear"):
+            self.kind = kind
+
+        def sample(self, x: torch.Tensor, method="multistep"):
+            if method in ("single", "fixed"):
+                x = self.fixed(x)
+            elif method == "multistep":
+                x = self.multi(x)
+            return self.discrete(x) if self.kind == "discrete" else self.linear(x)
+
+        def inverse(self, x: torch.Tensor, method="multistep"):
+            return self.sample(x, method=method)
+
+        def fixed(self, x): ...
+        def multi(self, x): ...
+        def discrete(self, x): ...
+        def linear(self, x): ...
+
+    def serve(x: torch.Tensor):  # awp: hot
+        return Solver("linear").sample(x, method={method})
+"""
+
+
+@pytest.mark.parametrize(
+    ("method", "known"),
+    [
+        ("'multistep'", {"multi", "linear"}),
+        ("'fixed'", {"multi", "fixed", "linear"}),
+        ("x.method", {"multi", "fixed", "linear"}),
+    ],
+)
+def test_a_word_that_a_call_passes_chooses_the_way(method: str, known: set[str]) -> None:
+    code = textwrap.dedent(SOLVER.format(method=method))
+    views = {view.qualname: view for view in view_of_source(code).functions()}
+    ends = ("multi", "fixed", "discrete", "linear")
+    found = {name: views[f"Solver.{name}"] for name in ends}
+    assert {name for name, view in found.items() if view.frequency(view.node).known} == known

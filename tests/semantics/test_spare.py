@@ -60,6 +60,13 @@ def test_nobody_names_it(tmp_path: Path) -> None:
     assert not told(written(tmp_path))
 
 
+def test_others_take_what_stands_beside_it(tmp_path: Path) -> None:
+    unsaid = LAYERS.replace('__all__ = ["Other"]', "")
+    assert not told(written(tmp_path, **{"lib/nn/layers": unsaid}))
+    alone = MODEL.replace("from .layers import Other", "from torch.nn import Identity as Other")
+    assert told(written(tmp_path, **{"lib/nn/layers": unsaid, "lib/nn/model": alone}))
+
+
 @pytest.mark.parametrize(
     ("name", "text"),
     [
@@ -78,7 +85,6 @@ def test_nobody_names_it(tmp_path: Path) -> None:
         ("lib/nn/layers", LAYERS + "\n    def made(name):\n        return globals()[name]()"),
         ("lib/nn/layers", LAYERS + "\n    __all__ += more"),
         ("lib/nn/layers", LAYERS.replace('["Other"]', '["Other", *more]')),
-        ("lib/nn/layers", LAYERS.replace('__all__ = ["Other"]', "")),
     ],
 )
 def test_somebody_may_name_it(tmp_path: Path, name: str, text: str) -> None:
