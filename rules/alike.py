@@ -22,11 +22,11 @@ def alike_in_layers(names: Iterable[str], view: FunctionView, file: FileView) ->
         if not wanted or frame.path != view.path or not _given(wanted, current):
             return False
         callers = [other for other in file.functions() if other.qualname == frame.function]
-        found = [(other, call) for other in callers for call in _calls(other, frame.line, current)]
+        found = [(other, call) for other in callers for call in calls_at(other, frame.line, current)]
         if not found:
             return False
         caller, call = found[0]
-        passed = _passed(call, current)
+        passed = passed_to(call, current)
         if passed is None or not wanted <= passed.keys():
             return False
         given = [passed[name] for name in wanted]
@@ -54,7 +54,7 @@ def _parameters(view: FunctionView) -> list[str]:
     return [a.arg for a in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]
 
 
-def _calls(caller: FunctionView, line: int, callee_view: FunctionView) -> list[ast.Call]:
+def calls_at(caller: FunctionView, line: int, callee_view: FunctionView) -> list[ast.Call]:
     """The calls of a line that may run a function: those of its name, or of an object where it is its ``forward``."""
     name = callee_view.qualname.rpartition(".")[2]
     calls = [c for c in caller.nodes(ast.Call) if isinstance(c, ast.Call) and c.lineno == line]
@@ -64,7 +64,7 @@ def _calls(caller: FunctionView, line: int, callee_view: FunctionView) -> list[a
     return [c for c in calls if callee(c) == name]
 
 
-def _passed(call: ast.Call, view: FunctionView) -> dict[str, ast.expr] | None:
+def passed_to(call: ast.Call, view: FunctionView) -> dict[str, ast.expr] | None:
     """The arguments of a call by the parameters they are for; None where some are unpacked."""
     if any(isinstance(a, ast.Starred) for a in call.args) or any(k.arg is None for k in call.keywords):
         return None

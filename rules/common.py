@@ -113,6 +113,7 @@ _HOST_FILES = re.compile(
 _HOST_NAME = re.compile(r"(^|_)(cpu|np|numpy|host)_\w|_(cpu|np|numpy|host)$")
 _VENDORED = re.compile(r"(^|/)(third_party|_?vendor(ed)?|extern(al)?s?)/")
 _EXPORTING = re.compile(r"(^|/)(executorch|onnx\w*|_?export(er|ers|ing)?|openvino|tflite|coreml)(/|\.py$)")
+_PREPARING = re.compile(r"(^|/)datasets?/(.+/)?(process|prepare|preprocess|convert)_\w+\.py$")
 _RARE = re.compile(
     r"dummy|rebalanc|rearrang|warm_?up|_build_plan$|diagnos|visuali[sz]|finali[sz]e_weights|(^|_)capture(_|$)"
     r"|(^|_)(loss(es)?|plot)(_|$)|_nans?(_|$)|_first_(launch|run|call|sight)$|^_?compile_|(^|_)teardown(_|$)"
@@ -199,7 +200,7 @@ def _named_for_nobody(path: str, qualname: str) -> bool:
 
 @functools.lru_cache(maxsize=64)
 def _file_for_nobody(path: str) -> bool:
-    return bool(_VENDORED.search(path) or _EXPORTING.search(path))
+    return bool(_VENDORED.search(path) or _EXPORTING.search(path) or _PREPARING.search(path))
 
 
 def whole_program(frequency: Frequency) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 
 from awp_lint.detector.semantics.view import FunctionView
 from awp_lint.rules.common import ancestors, callee
@@ -44,6 +45,30 @@ def default_none(view: FunctionView) -> frozenset[str]:
 def off_by_default(view: FunctionView) -> frozenset[str]:
     """Parameters that are False where the caller gives nothing, and that the function does not bind anew."""
     return frozenset(name for name in _by_default(view, False) if not view.assignments(name))
+
+
+_KEYWORDS = re.compile(r"\w*kwargs|\w*(options|opts|cfg|config|settings)")
+
+
+def off_in_keywords(view: FunctionView) -> frozenset[str]:
+    """Names that hold what keywords or settings say of an option, False unless they speak of it:
+    ``timed = kwargs.get("timed", False)``."""
+    found = set()
+    for node in view.nodes(ast.Assign):
+        assert isinstance(node, ast.Assign)
+        name = node.targets[0]
+        if isinstance(name, ast.Name) and len(view.assignments(name.id)) == 1 and _asks_keywords(node.value):
+            found.add(name.id)
+    return frozenset(found)
+
+
+def _asks_keywords(node: ast.expr) -> bool:
+    if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and len(node.args) == 2):
+        return False
+    holder, default = node.func.value, node.args[1]
+    name = holder.attr if isinstance(holder, ast.Attribute) else getattr(holder, "id", "")
+    asked = node.func.attr in ("get", "pop") and _KEYWORDS.fullmatch(name) is not None
+    return asked and isinstance(default, ast.Constant) and default.value is False
 
 
 def _by_default(view: FunctionView, value: object) -> frozenset[str]:

@@ -14,11 +14,13 @@ from awp_lint.rules.batching.calls import (
     along_another_axis,
     bound_by,
     carries_state,
+    cut_by_number,
     depends_on,
     fed,
     in_pieces,
     item_loops,
     may_be_fed,
+    may_lack_parts,
     model_call,
     model_of,
     of_few_prompts,
@@ -65,7 +67,9 @@ class CallPerSample(Rule):
         - Loops over batches, chunks, a data loader, layers, denoising steps, generated tokens or experts.
         - A pass that needs the last pass's output, or a cache that it left.
         - Items that cannot be stacked (each of another size), and tiles and chunks of one input, which are cut on
-          purpose against running out of memory.
+          purpose against running out of memory; stretches of a stream, of which each needs what the one before left.
+        - Records of which several parts may be missing, as prompts of an image may (`record.get("boxes")`): low
+          confidence.
         - The prompts of a diffusion pipeline, one or two in front of all its steps; the branch for lists of a function
           that hands a batch to the same model in the other branch: low confidence.
         - Passes of which each calls a module of its own (`self.heads[i](x)`).
@@ -128,7 +132,12 @@ class CallPerSample(Rule):
                 return
             if not depends_on(node, names, loop) or carries_state(node, loop):
                 continue
-            if in_pieces(view, loop) or one_of_many(node, loop) or along_another_axis(node, loop):
+            if (
+                in_pieces(view, loop)
+                or one_of_many(node, loop)
+                or along_another_axis(node, loop)
+                or cut_by_number(loop)
+            ):
                 return
             frequency = served_frequency(view, node)
             if frequency is None:
@@ -136,7 +145,8 @@ class CallPerSample(Rule):
             confidence = lower(self.confidence, judge(frequency))
             known = view.value(model_of(node)).certainty is not Certainty.UNKNOWN or callee(node) in MODELS_ALONE
             sure = known or behind is not None
-            if view.regions(node) & Region.FALLBACK or not sure or of_few_prompts(view) or taken_whole(node, view):
+            aside = of_few_prompts(view) or taken_whole(node, view) or may_lack_parts(loop)
+            if view.regions(node) & Region.FALLBACK or not sure or aside:
                 confidence = Confidence.LOW
             items = short(loop.iter, 40)
             yield Candidate(

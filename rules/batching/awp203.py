@@ -59,7 +59,8 @@ class BatchAxisLoop(Rule):
     fine = """
         - Rows of different lengths, data-dependent sizes, other control flow a row: there is no single call.
         - Loops over layers, steps, tokens, experts, and calls of a model (AWP201).
-        - Few rows, in set-up or once a request.
+        - Few rows, in set-up or once a request, or before the steps of a diffusion pipeline.
+        - Each row against all of something (`rows[i, :, None] - edges`), which bounds the memory: low confidence.
         """
     safety = """
         No automatic rewrite: index the batch axis away (`x[:, ...]`), use broadcasting, `torch.vmap`, or pad and mask.
@@ -116,12 +117,15 @@ class BatchAxisLoop(Rule):
         frequency = hot_frequency(view, launches[0])
         if frequency is None:
             return
+        level = sureness(view, node, frequency, view.value(rows))
+        if _pairs(node, rows, view):
+            level = Confidence.LOW
         name = short(rows, 40)
         yield Candidate(
             node=node,
             message=f"{len(launches)} operations are launched for each row of `{name}` {often(frequency)}".rstrip(),
             action=f"compute on all rows of `{name}` at once",
-            confidence=lower(self.confidence, sureness(view, node, frequency, view.value(rows))),
+            confidence=lower(self.confidence, level),
             frequency=frequency,
             why=(
                 f"a row's work is `{short(launches[0], 40)}` and {len(launches) - 1} more",
@@ -145,7 +149,9 @@ def _rows_differ(loop: ast.For, view: FunctionView, file: FileView) -> bool:
         for part in ast.walk(statement):
             if isinstance(part, ast.AugAssign) and isinstance(part.target, ast.Name):
                 return True
-            if isinstance(part, ast.Slice) and any(names_in(b) & bound for b in (part.lower, part.upper) if b):
+            if isinstance(part, ast.Slice) and any(
+                names_in(b) & bound or _read_of_tensor(b, view) for b in (part.lower, part.upper) if b
+            ):
                 return True
             if isinstance(part, ast.Subscript) and isinstance(part.slice, ast.Name):
                 value = view.value(part.slice)
@@ -159,6 +165,26 @@ def _rows_differ(loop: ast.For, view: FunctionView, file: FileView) -> bool:
             for target in statement.targets:
                 bound |= target_names(target)
     return _carried(loop)
+
+
+def _read_of_tensor(bound: ast.expr, view: FunctionView) -> bool:
+    """Whether a bound is an entry of a tensor, another in each row: ``lengths[i]``."""
+    return any(isinstance(part, ast.Subscript) and view.value(part).is_tensor for part in ast.walk(bound))
+
+
+def _pairs(loop: ast.For, rows: ast.expr, view: FunctionView) -> bool:
+    """Whether a row is set against all of something: ``rows[i, :, None] - edges``. For all rows at once that would take
+    as many times the memory, which the loop is there to save."""
+    name = ast.unparse(rows)
+    for statement in loop.body:
+        for part in ast.walk(statement):
+            row = isinstance(part, ast.Subscript) and ast.unparse(part.value) == name
+            if not (row and isinstance(part, ast.Subscript) and isinstance(part.slice, ast.Tuple)):
+                continue
+            added = any(isinstance(each, ast.Constant) and each.value is None for each in part.slice.elts)
+            if added and isinstance(view.parent(part), ast.BinOp):
+                return True
+    return False
 
 
 def _carried(loop: ast.For) -> bool:

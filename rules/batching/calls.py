@@ -270,6 +270,49 @@ def in_pieces(view: FunctionView, loop: ast.For | ast.AsyncFor | ast.comprehensi
     return any(_PIECES.search(word.lower()) or _STEPS.search(word.lower()) for word in words)
 
 
+def cut_by_number(loop: ast.For | ast.AsyncFor | ast.comprehension) -> bool:
+    """Whether each pass takes a stretch whose bounds are multiples of its number: ``x[i * size : (i + 1) * size]``.
+
+    Of a stream or a long input, in pieces, or batches already.
+    """
+    names = target_names(loop.target)
+    return any(
+        isinstance(part, ast.Slice)
+        and part.lower is not None
+        and part.upper is not None
+        and _multiple(part.lower, names)
+        for statement in loop_body(loop)
+        for part in ast.walk(statement)
+    )
+
+
+def _multiple(bound: ast.expr, names: frozenset[str]) -> bool:
+    """``i * size`` with ``i`` among the names."""
+    return isinstance(bound, ast.BinOp) and isinstance(bound.op, ast.Mult) and bool(names_in(bound) & names)
+
+
+def may_lack_parts(loop: ast.For | ast.AsyncFor | ast.comprehension) -> bool:
+    """Whether the items are records of which several parts may be missing, as prompts of an image may:
+    ``record.get("boxes")``, ``if "points" in record``. What differs so from item to item makes no batch."""
+    names = target_names(loop.target)
+    asked = {_asked_for(part, names) for statement in loop_body(loop) for part in ast.walk(statement)}
+    return len(asked - {None}) > 1
+
+
+def _asked_for(node: ast.AST, names: frozenset[str]) -> object:
+    """The name of a part that an item, one of the names, is asked whether it has it; None if it is not."""
+    if isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.In | ast.NotIn):
+        key, holder = node.left, node.comparators[0]
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "get" and node.args:
+        key, holder = node.args[0], node.func.value
+        if len(node.args) > 1 and not (isinstance(node.args[1], ast.Constant) and node.args[1].value is None):
+            return None
+    else:
+        return None
+    of_item = isinstance(holder, ast.Name) and holder.id in names
+    return key.value if of_item and isinstance(key, ast.Constant) else None
+
+
 def along_another_axis(call: ast.Call, loop: ast.For | ast.AsyncFor | ast.comprehension) -> bool:
     """Whether each pass takes a stretch of all samples, along an axis that is not the batch's: ``x[:, :, i : i + 1]``,
     ``for part in x.split(8, dim=2)``. Stretches belong to one another, as those of a causal cache do."""

@@ -74,6 +74,7 @@ class RedundantCopy(Rule):
     fine = """
         - A cast pair that rounds on purpose (`.half().float()`).
         - `.contiguous()` after `transpose` before `view`; `.detach().clone()`.
+        - The same cast of a name that an earlier statement cast: it returns its argument. Shown at low confidence.
         - A clone that is kept, returned or written to; one that is made once a request: low confidence.
         - Transposes around a layer that wants its input that way (convolutions, recurrent layers, attention).
         - `.to(device).to(dtype)`: two different steps, which one call could do; not reported.
@@ -142,8 +143,8 @@ class RedundantCopy(Rule):
 
 def _confidence(found: _Copy, frequency: Frequency, judged: Confidence) -> Confidence:
     """Repeated calls are plain to see; only how often they run may be unknown."""
-    if found.apart and not frequency.hot:
-        return Confidence.LOW  # a call that returns its argument, a few times a request
+    if found.apart:
+        return Confidence.LOW  # a call that returns its argument, and copies nothing
     if not found.safe and frequency.known and not frequency.hot:
         return Confidence.LOW  # one copy, beside all that a request does
     if found.safe and frequency.known:

@@ -20,6 +20,8 @@ _CONVOLUTIONAL = re.compile(
 _SEGMENTERS = frozenset({"Unet", "UnetPlusPlus", "FPN", "DeepLabV3Plus", "Linknet", "MAnet", "PSPNet"})
 _BUILDERS = _SEGMENTERS | {"create_model", "get_model"}
 _HALF = re.compile(r"\.half\(\)|float16|bfloat16|\.bfloat16\(\)|autocast")
+_OFF = re.compile(r"\b\w*(half|fp16|bf16)\w*\s*(:\s*bool\s*)?=\s*False")
+_OPTION = re.compile(r"(self\.)?\w*(half|fp16|bf16)\w*")
 _DEVICE = re.compile(r"cuda")
 _LAST = re.compile(r"channels_last|torch\.compile|tensorrt|onnx", re.IGNORECASE)
 
@@ -48,6 +50,7 @@ class ChannelsFirstConv(Rule):
         """
     fine = """
         - float32 without autocast, CPU, exported or compiled models (TorchInductor picks the layout).
+        - Half precision behind an option that is off by default (`half=False`).
         - Transformers: they have no convolutions to speak of.
         - Very small batches or channel counts, where the gain is noise: the A/B run decides.
         """
@@ -87,6 +90,8 @@ class ChannelsFirstConv(Rule):
         name = _network(node, view)
         if name is None or _LAST.search(file.text) or not (_HALF.search(file.text) and _DEVICE.search(file.text)):
             return
+        if _by_option(file):
+            return
         if view.regions(node) & (Region.TEST | Region.TRAINING | Region.TIMED) or ".backward(" in file.text:
             return
         if file.target.device != "cuda":
@@ -115,6 +120,17 @@ class ChannelsFirstConv(Rule):
             edits=(Edit(end, end, f".to(memory_format={layout})"),),
             effects=(Effect.MEMORY, Effect.NUMERICS),
         )
+
+
+def _by_option(file: FileView) -> bool:
+    """Whether half precision is an option of the file that is off by default, and nothing else speaks of it."""
+    if _OFF.search(file.text) is None:
+        return False
+    below: set[int] = set()
+    for node in ast.walk(file.tree):
+        if isinstance(node, ast.If) and _OPTION.fullmatch(ast.unparse(node.test)):
+            below.update(range(node.lineno, (node.body[-1].end_lineno or node.lineno) + 1))
+    return all(file.text.count("\n", 0, found.start()) + 1 in below for found in _HALF.finditer(file.text))
 
 
 def _network(call: ast.Call, view: FunctionView) -> str | None:

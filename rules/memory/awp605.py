@@ -31,6 +31,8 @@ _SHORT = re.compile(
 )
 #: A comment, or what lets go of a value, above a flush.
 _ABOVE = re.compile(r"\s*(#|del\b|.*=[\s,None]*$)")
+#: Training that generates samples between its steps: what it flushes lies between models that take turns.
+_ALTERNATES = re.compile(r"(^|[/_])(grpo|ppo|rlhf|rloo|online_dpo)(_|/|\.py$)")
 _PEAK = re.compile(r"\bpeak memory|\bsave (\w+ )*(memory|vram)|\bout of memory|\bOOM\b|\bfragment", re.IGNORECASE)
 _FLUSHES = {
     "torch.cuda.empty_cache": "gives all cached memory back and waits for the device",
@@ -66,7 +68,8 @@ class CacheFlush(Rule):
         """
     fine = """
         - After a model has been unloaded or offloaded, in error handlers for out-of-memory, in set-up and tests; in
-          training between epochs or behind an option.
+          training between epochs or behind an option. In training that generates samples between its steps, where
+          several models take turns: low confidence.
         - Behind a switch for those who are short of memory (`if low_vram:`), or below a comment that says what it is
           for: peak memory, fragmentation, running out of it. Flush every so many requests only.
         """
@@ -118,7 +121,9 @@ class CacheFlush(Rule):
             if (not frequency.hot and Level.LOOP not in frequency.path) or _asked_for(node, view, file):
                 confidence = lower(confidence, Confidence.LOW)
         elif effect.startswith("gives") and _every_training_step(node, view):
-            frequency, confidence = Frequency((Level.STEP,), Certainty.ASSUMED), Confidence.MEDIUM
+            alternating = _ALTERNATES.search(view.path) is not None
+            frequency = Frequency((Level.STEP,), Certainty.ASSUMED)
+            confidence = Confidence.LOW if alternating else Confidence.MEDIUM
         else:
             return
         yield Candidate(

@@ -20,6 +20,8 @@ from awp_lint.rules.precision.modes import called_off, callers_off, no_gradients
 _OFF_INSIDE = frozenset({"generate", "transcribe", "encode", "predict"})
 _OFF_CLASSES = ("diffusers.", "sentence_transformers.", "whisper.", "vllm.", "ultralytics.", "transformers.pipelines")
 _INFERENCE_ONLY = re.compile(r"(Predictor|Inferencer|InferenceEngine)$")
+#: Bases in libraries that are modules by their names; of others' wrappers for serving, which are not.
+_MODULE_BY_NAME = re.compile(r"(?!(mlflow|pydantic)\.).*(Model|Module|Network|Net|Detector|Segmentor|Recognizer)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +63,9 @@ class GradTracking(Rule):
         - Callers or callees that switch gradients off: `generate`, pipelines, `SentenceTransformer.encode`. Callers in
           other files are not seen, so that findings behind them are shown at low confidence.
         - Models whose parameters do not require gradients; `torch.set_grad_enabled(False)` anywhere in the file.
-        - Functions that are handed the model and that nothing shown calls: low confidence.
+        - Functions that are handed the model, or that make one of what they are handed, and that nothing shown calls:
+          low confidence. So are models that are asked about what has just been brought to the host.
+        - Methods of a class whose base in a library is a module by its name: low confidence.
         - Training, tests, and the `forward` of a module: its caller decides.
         - `no_grad` in libraries whose results may be fed into training.
         """
@@ -131,7 +135,7 @@ class GradTracking(Rule):
         if above or below:
             return
         confidence = Confidence.HIGH if frequency.certainty is Certainty.PROVEN else Confidence.MEDIUM
-        if above is None or below is None or not frequency.known or _handed_in(node, view):
+        if above is None or below is None or not frequency.known or _decided_by_callers(node, view):
             confidence = Confidence.LOW
         if view.value(node.func).certainty is not Certainty.PROVEN:
             confidence = lower(confidence, Confidence.MEDIUM)
@@ -209,17 +213,28 @@ def _runs_model(call: ast.Call, view: FunctionView) -> bool:
     return any(v.kind is Kind.MODULE for v in values)
 
 
-def _handed_in(call: ast.Call, view: FunctionView) -> bool:
-    """Whether the model is a parameter of a function that nothing shown calls: its callers decide about gradients."""
-    root = call.func
+def _decided_by_callers(call: ast.Call, view: FunctionView) -> bool:
+    """Whether others decide about gradients: of a model that is a parameter, or is made of parameters alone, in a
+    function that nothing shown calls; of a part of what is a module by its base's name. Or there are none, since what
+    the model is given has just been brought to the host."""
+    given = [*call.args, *(keyword.value for keyword in call.keywords)]
+    if any(isinstance(part, ast.Call) and callee(part) in ("cpu", "numpy") for part in given):
+        return True
+    root: ast.expr = call.func
     while isinstance(root, ast.Attribute):
         root = root.value
     definition = view.node
-    if not isinstance(root, ast.Name) or isinstance(definition, ast.Lambda | ast.Module) or root.id in ("self", "cls"):
+    if isinstance(definition, ast.Lambda | ast.Module):
         return False
+    if isinstance(root, ast.Name) and root.id in ("self", "cls"):
+        return any(map(_MODULE_BY_NAME.fullmatch, view.class_bases))
     arguments = definition.args
     names = {a.arg for a in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)}
-    return root.id in names and not view.frequency(call).chain
+    if view.frequency(call).chain:
+        return False
+    if isinstance(root, ast.Call):  # `Search(model, size).forward(x)`
+        return bool(root.args) and isinstance(root.args[0], ast.Name) and root.args[0].id in names
+    return isinstance(root, ast.Name) and root.id in names
 
 
 def _first_call(view: FunctionView, file: FileView) -> ast.Call | None:

@@ -57,6 +57,7 @@ class TrainingMode(Rule):
     fine = """
         - `from_pretrained`, pipelines, `torch.jit.load`, `SentenceTransformer`: they come in eval mode.
         - Training code, and models that are handed to a function that may switch the mode (low confidence).
+        - Parts of a module, which `eval()` of the whole reaches: low confidence.
         - Dropout on purpose (Monte Carlo dropout): silence the finding with a comment that says so.
         """
     safety = """
@@ -131,7 +132,7 @@ class TrainingMode(Rule):
             node=node,
             message=f"`{model.text}` infers in training mode: nothing calls `{model.text}.eval()`",
             action=f"call `{model.text}.eval()` once it is loaded",
-            confidence=Confidence.LOW if escapes else Confidence.MEDIUM,
+            confidence=Confidence.LOW if escapes or _put_with_its_owner(model, view) else Confidence.MEDIUM,
             frequency=frequency,
             why=(
                 "a module starts in training mode, and loading weights does not change that",
@@ -180,6 +181,12 @@ def _model(call: ast.Call, view: FunctionView) -> _Model | None:
         if isinstance(target, ast.Name | ast.Attribute):
             return _Model(ast.unparse(target), statement)
     return None
+
+
+def _put_with_its_owner(model: _Model, view: FunctionView) -> bool:
+    """Whether a model is a part of a module, whose own `eval()` reaches it."""
+    owned = model.text.startswith("self.")
+    return owned and any(base.startswith("torch.nn.") or base.endswith(".Module") for base in view.class_bases)
 
 
 def _used(text: str, file: FileView, loading: ast.Call) -> tuple[bool, bool]:

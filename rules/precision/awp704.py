@@ -22,6 +22,7 @@ from awp_lint.rules.common import (
 )
 from awp_lint.rules.fusion.context import place
 from awp_lint.rules.precision.modes import wants_float32
+from awp_lint.rules.precision.routers import small_router
 
 _AUTOCAST = frozenset({"torch.autocast", "torch.amp.autocast", "torch.cuda.amp.autocast", "torch.cpu.amp.autocast"})
 _CASTS = frozenset({"to", "float", "half", "bfloat16", "type"})
@@ -60,6 +61,9 @@ class CastInLoop(Rule):
         - Classes and functions that want float32 by their names (`Float32Linear`): low confidence.
         - Weights that the model keeps in float32 whatever it is loaded in (`_keep_in_fp32_modules_strict`).
         - Norm layers that keep a small weight in float32 (a vector, not a matrix): low confidence.
+        - Weights of routers that are small by the model's configuration, or of a size that is not told: low confidence.
+          Readers of such findings did not agree whether one small cast in each layer is worth saying.
+        - Autocast that an option or the number of the pass switches (`enabled=self.use_half`): low confidence.
         - Training, tests, compiled regions.
         """
     safety = """
@@ -115,6 +119,8 @@ class CastInLoop(Rule):
         if frequency is None:
             return
         level = sureness(view, node, frequency)
+        if any(_by_option(item.context_expr) for item in node.items):
+            level = Confidence.LOW
         if kind in (LoopKind.UNKNOWN, LoopKind.EPOCHS, LoopKind.RETRIES, LoopKind.FIXED):
             level = lower(level, Confidence.LOW)
         yield Candidate(
@@ -147,6 +153,7 @@ class CastInLoop(Rule):
             return
         # A vector in float32 is how norms are written; only a matrix is worth a word.
         wanted = _multiplied(node, view) and not wants_float32(view) and not _kept_in_float32(view, file)
+        wanted = wanted and not small_router(weight, view, file)
         cap = lower(cap, Confidence.MEDIUM if wanted else Confidence.LOW)
         yield Candidate(
             node=node,
@@ -185,6 +192,14 @@ def _opens(node: ast.expr, view: FunctionView) -> bool:
         and keyword.value.value is False
         for keyword in node.keywords
     )
+
+
+def _by_option(node: ast.expr) -> bool:
+    """Whether an option, or the number of the pass, decides if it casts at all: ``enabled=self.use_half and i > 0``."""
+    enabled = argument(node, None, "enabled") if isinstance(node, ast.Call) else None
+    if enabled is None or isinstance(enabled, ast.Constant):
+        return False
+    return not any(word in ast.unparse(enabled) for word in ("device", "cuda"))
 
 
 def _module_call(node: ast.With, view: FunctionView) -> ast.expr | None:

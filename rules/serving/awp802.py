@@ -98,6 +98,12 @@ class LoadPerRequest(Rule):
         frequency = view.frequency(node)
         if not frequency.known or Level.REQUEST not in frequency.path:
             return
+        if (
+            frequency.path == (Level.REQUEST,)
+            and frequency.chain
+            and frequency.chain[0].function in ("main", "<module>")
+        ):
+            return  # a program that does its work once
         confidence = Confidence.LOW
         if frequency.certainty is Certainty.PROVEN:
             confidence = Confidence.HIGH

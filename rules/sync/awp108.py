@@ -208,6 +208,8 @@ def _describes_batch(source: ast.expr, view: FunctionView, file: FileView) -> bo
         seen.add(name)
         bound = view.assignments(name)
         if bound:
+            if name in parameters and not _SAME_FOR_ALL_LAYERS.fullmatch(name):
+                others.add(name)  # what it was made of is the layer's own
             for statement in bound:
                 if not isinstance(statement, ast.Assign):
                     return False

@@ -6,6 +6,8 @@ import ast
 import re
 
 from awp_lint.detector.semantics.view import FileView, FunctionView
+from awp_lint.rules.alike import calls_at, passed_to
+from awp_lint.rules.common import callee
 from awp_lint.rules.told import called_host
 from awp_lint.rules.worth.source import behind, origins
 from awp_lint.rules.worth.table import Case, doubt
@@ -82,6 +84,28 @@ def turned_into_an_array(case: Case) -> bool:
     return bool(known[None]) and not known[None].isdisjoint(behind(view.statement(case.node), view))
 
 
+@doubt("AWP10[1-5]")
+def brought_above(case: Case) -> bool:
+    """A caller has made an array of it, whatever the parameter is declared to be."""
+    wanted = behind(case.view.statement(case.node), case.view) & _parameters(case.view)
+    current = case.view
+    for frame in reversed(case.frequency.chain):
+        if not wanted or frame.path != case.view.path:
+            return False
+        callers = [other for other in case.file.functions() if other.qualname == frame.function]
+        found = [(other, call) for other in callers for call in calls_at(other, frame.line, current)]
+        passed = passed_to(found[0][1], current) if found else None
+        if passed is None:
+            return False
+        given = [passed[name] for name in wanted if name in passed]
+        current = found[0][0]
+        made = [origin for argument in given for origin in origins(argument, current)]
+        if any(isinstance(part, ast.Call) and callee(part) == "numpy" for part in made):
+            return True
+        wanted = {name for argument in given for name in behind(argument, current)} & _parameters(current)
+    return False
+
+
 #: What leaves a tensor where it is.
 _STAYS = frozenset(("detach", "squeeze", "unsqueeze", "view", "reshape", "flatten", "transpose", "permute", "float"))
 _DEEP = 4  # names on the way to a parameter
@@ -131,4 +155,4 @@ def _of_engine(view: FunctionView, file: FileView) -> bool:
     return known
 
 
-DOUBTS = (said_to_be_on_host, has_host_twin, kept_on_host, table_of_schedule, turned_into_an_array)
+DOUBTS = (said_to_be_on_host, has_host_twin, kept_on_host, table_of_schedule, turned_into_an_array, brought_above)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ast
+import re
 
 from awp_lint.detector.semantics.view import FunctionView, Level
 from awp_lint.rules.batching.calls import over_batches
-from awp_lint.rules.common import ancestors, whole_program
+from awp_lint.rules.common import ancestors, callee, names_in, target_names, whole_program
 from awp_lint.rules.doubts import default_none
 from awp_lint.rules.worth.table import Case, doubt
 
@@ -60,6 +61,39 @@ def told_in_a_text(case: Case) -> bool:
     return bool(texts) and isinstance(case.view.statement(case.node), ast.Return)
 
 
+#: What makes a text of ids.
+_TO_TEXT = re.compile(r"(batch_)?decode|(convert_)?ids?(2|_to_)(text|tokens?|words?)|detokenize")
+
+
+@doubt("AWP101", seldom=True)
+def becomes_text(case: Case) -> bool:
+    """The ids of a whole item are read to make the text of them that is asked for, or by a tokenizer."""
+    cls, _, function = case.view.qualname.rpartition(".")
+    if cls.endswith("Tokenizer") and function == "decode":
+        return True
+    read = (
+        isinstance(case.node, ast.Call) and isinstance(case.node.func, ast.Attribute) and callee(case.node) == "tolist"
+    )
+    if not read or not FEW.issuperset(case.path):
+        return False
+    names = _made_of(case.node, case.view)
+    return any(
+        isinstance(call, ast.Call) and _TO_TEXT.fullmatch(callee(call)) is not None and bool(names_in(call) & names)
+        for call in case.view.nodes(ast.Call)
+    )
+
+
+def _made_of(node: ast.AST, view: FunctionView) -> frozenset[str]:
+    """The names that hold a value, or what is made of it."""
+    statement = view.statement(node)
+    names: frozenset[str] = frozenset()
+    for other in view.nodes(ast.Assign):
+        assert isinstance(other, ast.Assign)
+        if other is statement or (other.lineno > statement.lineno and names_in(other.value) & names):
+            names = names.union(*map(target_names, other.targets))
+    return names
+
+
 @doubt("AWP10[257]", seldom=True)
 def of_an_optional_input(case: Case) -> bool:
     """One wait an item, for an input that callers may leave out, beside what is done for every item."""
@@ -83,10 +117,52 @@ def size_that_callers_give(case: Case) -> bool:
     for parent in ancestors(case.view, case.node):
         if isinstance(child, ast.Assign):
             bound |= {target.id for target in child.targets if isinstance(target, ast.Name)}
-        if isinstance(parent, ast.If) and child in parent.body and _left_out(parent.test) in optional & bound:
+        if isinstance(parent, ast.If) and child in parent.body:
+            name = _left_out(parent.test)
+            if name in bound and (name in optional or _one_of(name, case.view) in optional):
+                return True
+        if isinstance(parent, ast.If) and child in parent.orelse and _gives_back(parent) in optional:
             return True
         child = parent
     return False
+
+
+def _one_of(name: str, view: FunctionView) -> str:
+    """``sizes`` of ``rows, columns = sizes``, for one of the names."""
+    for statement in view.assignments(name):
+        if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Tuple):
+            return statement.value.id if isinstance(statement.value, ast.Name) else ""
+    return ""
+
+
+def _gives_back(branch: ast.If) -> str:
+    """The name of ``if name is not None: return name``."""
+    name, last = _given(branch.test), branch.body[-1]
+    same = isinstance(last, ast.Return) and isinstance(last.value, ast.Name) and last.value.id == name
+    return name if same else ""
+
+
+@doubt("AWP10[14]")
+def kept_by_the_object(case: Case) -> bool:
+    """A size is read once for an object, which keeps it.
+
+    ``if size is not None: return size`` stands above, and ``self.size = size`` below.
+    """
+    statement = case.view.statement(case.node)
+    if not (isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name)):
+        return False
+    name = statement.targets[0].id
+    asked = any(
+        isinstance(node, ast.If) and node.lineno < statement.lineno and _gives_back(node) == name
+        for node in case.view.nodes(ast.If)
+    )
+    return asked and any(
+        isinstance(node, ast.Assign)
+        and node.lineno > statement.lineno
+        and isinstance(node.targets[0], ast.Attribute)
+        and name in names_in(node.value)
+        for node in case.view.nodes(ast.Assign)
+    )
 
 
 def _left_out(test: ast.expr) -> str:
@@ -123,6 +199,8 @@ DOUBTS = (
     beside_generation,
     read_of_the_prompt,
     told_in_a_text,
+    becomes_text,
     of_an_optional_input,
     size_that_callers_give,
+    kept_by_the_object,
 )

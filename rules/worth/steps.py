@@ -73,7 +73,7 @@ def beside_denoising(case: Case) -> bool:
 
     Or, if it is small beside a layer, a part that is run once a request does: a vocoder.
     """
-    few = {*FEW, Level.LAYER} if case.rule == "AWP301" else FEW
+    few = FEW | {"AWP301": {Level.LAYER}, "AWP203": {Level.ELEMENT}}.get(case.rule, set())
     if not few.issuperset(_prepared(case)):
         return False
     if any(base.endswith("DiffusionPipeline") for base in case.view.class_bases):

@@ -1,4 +1,4 @@
-"""Rows whose bounds come from data, and a mask that is made at once."""
+"""Rows whose bounds come from data, on the host or on the device, and a mask that is made at once."""
 
 import torch
 from torch import nn
@@ -10,6 +10,13 @@ def ragged_mask(lengths: list, seq_len: int, device: torch.device) -> torch.Tens
         length = lengths[i]
         mask[i, :length] = 0
     return mask
+
+
+def allow_near(weights: torch.Tensor, reached: torch.Tensor) -> torch.Tensor:
+    for i in range(weights.shape[0]):
+        weights[i, reached[i] + 3 :] = 0
+        weights[i, : reached[i] - 1] = 0
+    return weights
 
 
 def frame_mask(frames: int, per_frame: int, device: torch.device) -> torch.Tensor:
@@ -26,5 +33,6 @@ class Decoder(nn.Module):
         for layer in self.layers:
             mask = frame_mask(hidden_states.shape[1], hidden_states.shape[2], hidden_states.device)
             ragged = ragged_mask(lengths, hidden_states.shape[1], hidden_states.device)
-            hidden_states = layer(hidden_states, mask, ragged)
+            near = allow_near(hidden_states.mean(-1), hidden_states.mean(-1).argmax(-1))
+            hidden_states = layer(hidden_states, mask, ragged, near)
         return hidden_states

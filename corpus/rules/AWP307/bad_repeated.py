@@ -16,5 +16,5 @@ class Attention(nn.Module):
         state = query.detach().detach()  # expect: AWP307
         copy = state.clone().clone()  # expect: AWP307
         values = hidden_states.to(torch.float32)
-        mean = values.to(torch.float32).mean(-1)  # expect: AWP307
+        mean = values.to(torch.float32).mean(-1)  # expect[low]: AWP307
         return scores + mask + copy + mean
