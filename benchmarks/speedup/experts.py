@@ -67,7 +67,7 @@ class Result:
         return [before / after for before, after in zip(self.times["app"], self.times[version], strict=True)]
 
     def equality(self, version: str) -> str:
-        differ = self.differ[version]  # lines of the app that the version does not print
+        differ = self.differ[version]  # lines that the app prints and the version does not
         if not differ:
             return "equal"
         if all(line.startswith("checksum ") for line in differ):
@@ -106,6 +106,7 @@ def measure(app: str, size: str, pairs: int, requests: int | None, source: rando
         shutil.copytree(EXPERTS / app, folders["expert"], dirs_exist_ok=True)
         shutil.copy(EXPERTS / "captured.py", folders["expert"])
         result.patches = patched(folders["tool"])
+        first: list[str] | None = None
         for number in range(pairs + 1):
             times, outputs = {}, {}
             for version in source.sample(VERSIONS, len(VERSIONS)):
@@ -115,8 +116,9 @@ def measure(app: str, size: str, pairs: int, requests: int | None, source: rando
                     result.error = f"{version}: {done.stderr.strip()[-300:]}"
                     return result
                 times[version], outputs[version] = seconds(done.stderr), done.stdout.splitlines()
-            for version in VERSIONS:
-                result.differ[version] |= set(outputs["app"]) - set(outputs[version])
+            first = outputs["app"] if first is None else first
+            for version in VERSIONS:  # the app against itself, too: on some devices no two runs print the same
+                result.differ[version] |= set(first) - set(outputs[version])
                 if number:
                     result.times[version].append(times[version])
     return result
@@ -132,12 +134,26 @@ def patched(folder: Path) -> str:
 
 def report(results: list[Result]) -> str:
     """A row an app, and the geometric means."""
-    rows = [["app", "rounds", "app's", "expert's", "outputs", "the tool's", "outputs", "share of the gain", "patches"]]
+    rows = [
+        [
+            "app",
+            "rounds",
+            "app's",
+            "outputs",
+            "expert's",
+            "outputs",
+            "the tool's",
+            "outputs",
+            "share of the gain",
+            "patches",
+        ]
+    ]
     ran = [result for result in results if not result.error]
     for result in ran:
         share = result.share()
         rows.append([
             result.app, str(len(result.times["app"])), f"{statistics.median(result.times['app']):.4g}",
+            result.equality("app"),
             *(cell for version in ("expert", "tool")
               for cell in ("x{:.2f} [{:.2f}, {:.2f}]".format(*interval(result.ratios(version))),
                            result.equality(version))),
