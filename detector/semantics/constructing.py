@@ -67,15 +67,15 @@ class Constructions:
         return made if constructor else None
 
     def _passed(self, gid: int, name: str, depth: int) -> set[str] | None:
-        """The texts of the constants that are passed for a constructor's parameter; None where it may be others."""
+        """The texts of the constants that are passed for a parameter of a constructor, or of a function that hands it
+        on to one; None where it may be others."""
         function = self._index.functions[gid]
         cls = self._index.class_of(gid)
         default = _text(dict(function.defaults).get(name, ""))
-        if cls is None or not depth:
+        if not depth or name not in function.parameters:
             return None
         position = function.parameters.index(name) - bound_of(function)
-        classes = {self._index.classes[c].qualname.rpartition(".")[2] for c in (cls, *self._index.below(cls))}
-        if any(self._unresolved.may_construct(short, name, position) for short in classes):
+        if self._may_be_passed(gid, cls, name, position):
             return None
         found: set[str] = set()
         for node, edge in self._calls_of(gid):
@@ -95,7 +95,7 @@ class Constructions:
                 if above is None or not all(switched_off("true", text) for text in above):
                     return None
                 found.add("False")
-            elif code[:1] == "=" and self._index.functions[node].qualname.endswith(".__init__"):
+            elif code[:1] == "=":
                 above = self._passed(node, code[1:], depth - 1)
                 if above is None:
                     return None
@@ -104,12 +104,20 @@ class Constructions:
                 found.add(_text(code))
             else:
                 return None
-        if found:
-            return found
+        if found or cls is None or not function.qualname.endswith(".__init__"):
+            return found or None
         # Nobody constructs it here. What modules are made with may stand in a file, but a choice among several ways is
         # mostly left as it is.
         told = default[:1] in ("'", '"') if self._is_module(cls) else default not in ("", "None")
         return {default} if told else None
+
+    def _may_be_passed(self, gid: int, cls: int | None, name: str, position: int) -> bool:
+        """Whether a call of which nobody knows what it runs may pass a function's parameter."""
+        function = self._index.functions[gid]
+        if cls is None or not function.qualname.endswith(".__init__"):
+            return self._unresolved.may_pass(self._index.function_file[gid], function, name, position)
+        classes = {self._index.classes[c].qualname.rpartition(".")[2] for c in (cls, *self._index.below(cls))}
+        return any(self._unresolved.may_construct(short, name, position) for short in classes)
 
     def _calls_of(self, gid: int) -> Iterator[tuple[int, Edge]]:
         if self._callers is None:

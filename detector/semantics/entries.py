@@ -105,7 +105,7 @@ _LAYER_CLASS = re.compile(
 #: Whole models and their parts that run once, whatever their family is called: ``Qwen3VLMoeVisionModel``; what is
 #: done to a model's input and output, ``ConvSoftArgmax2d``.
 _WHOLE_CLASS = re.compile(
-    r"\w*(Model|Transformer|Encoder|Decoder|Embeddings?|Network|Backbone|Tower|Head|For[A-Z]\w*"
+    r"\w*(Model|Transformer|Encoder|Decoder|Embeddings?|Network|Net|Backbone|Tower|Head|For[A-Z]\w*"
     r"|(Pre|Post|Image)[Pp]rocess(or|ing)|Generator|Filter(ing)?|(Arg[Mm]ax|Interp)(\dd)?|Input(Norm|Process)\w*)"
 )
 _CAUSAL_CLASS = re.compile(r"\w*(ForCausalLM|ForConditionalGeneration|LMHeadModel|CausalLM)\w*")

@@ -232,6 +232,10 @@ def _raises(body: list[ast.stmt]) -> bool:
 _LABELS = re.compile(
     r"(audio|text|mask|next_sentence|sentence_order|start|end|mc|decoder|token|lm|image|codec|talker)_labels"
 )
+#: What holds in training alone, of a module, of the whole program or of a tensor.
+_TRAINS = frozenset((
+    "training", "is_training", "do_train", "is_train", "is_grad_enabled", "gradient_checkpointing", "requires_grad",
+))  # fmt: skip
 #: Questions whether a kernel can do the work; what runs where it cannot is the way out.
 _KERNEL = re.compile(r"(\w+_)?kernels?_(can|is|are|available|supports?)(_\w+)?")
 #: Switches that serving leaves off: sharded weights (ZeRO-3, FSDP), rows of a training collator.
@@ -272,7 +276,7 @@ def test_region(test: ast.expr, taken: bool) -> Region:
     if name is None:
         return Region.NONE
     lowered = name.lower()
-    if lowered in ("training", "is_training", "do_train", "is_train", "is_grad_enabled", "gradient_checkpointing"):
+    if lowered in _TRAINS:
         return Region.TRAINING if taken else Region.NONE
     if _DEBUG_WORDS.search(lowered):
         return Region.DEBUG if taken else Region.NONE
@@ -402,6 +406,8 @@ def _compare_region(test: ast.Compare, taken: bool) -> Region:
         empty = isinstance(test.ops[0], (ast.Eq, ast.LtE))  # nothing was found: seldom, and then there is little to do
         asked = empty or isinstance(test.ops[0], (ast.NotEq, ast.Gt))
         return Region.FALLBACK if asked and empty is taken else Region.NONE
+    if isinstance(right, ast.Constant) and right.value == 4 and _axes_of_a_mask(left):
+        return Region.FALLBACK if isinstance(test.ops[0], ast.Eq) is taken else Region.NONE  # somebody made it whole
     name = last_name(left)
     if name is None:
         return Region.NONE
@@ -420,9 +426,12 @@ def _compare_region(test: ast.Compare, taken: bool) -> Region:
         asked = _OTHER_KERNELS.search(last_name(right) or "") is not None
         return Region.FALLBACK if asked and isinstance(test.ops[0], ast.In) is taken else Region.NONE
     if "attn_implementation" in lowered or "attention_backend" in lowered:
-        eager = isinstance(right, ast.Constant) and right.value == "eager"
+        chosen = isinstance(right, ast.Constant) and right.value in (
+            "eager",
+            "flash_attention_2",
+        )  # sdpa is the default
         same = isinstance(test.ops[0], (ast.Eq, ast.Is))
-        if eager and same == taken:
+        if chosen and same == taken:
             return Region.FALLBACK
     return _device_region(left, test.ops[0], right, taken)
 
@@ -434,6 +443,14 @@ def _counts_entries(node: ast.expr) -> bool:
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
         return node.func.attr == "numel" or (node.func.attr == "size" and bool(node.args))
     return False
+
+
+def _axes_of_a_mask(node: ast.expr) -> bool:
+    """``attention_mask.dim()``, ``mask.ndim``."""
+    counted = node.func if isinstance(node, ast.Call) else node
+    if not (isinstance(counted, ast.Attribute) and counted.attr in ("dim", "ndim")):
+        return False
+    return (last_name(counted.value) or "").lower().endswith("mask")
 
 
 def _device_region(left: ast.expr, op: ast.cmpop, right: ast.expr, taken: bool) -> Region:

@@ -139,6 +139,8 @@ class PointwiseChain(Rule):
             return
         if any(base.endswith("SchedulerMixin") for base in view.class_bases):
             cap = Confidence.LOW  # once a step, and mostly on 0-d host tensors that nothing tells from others
+        if _of_weights(view):
+            cap = Confidence.LOW
         if replaced_class(view, file) or _BOOKKEEPING.search(view.qualname.rpartition(".")[2]):
             cap = Confidence.LOW
         value = view.value(first)
@@ -163,6 +165,19 @@ class PointwiseChain(Rule):
         from awp_lint.rules.fusion.compiling import compiled
 
         return compiled(definition) if candidate.data is True else None
+
+
+def _of_weights(view: FunctionView) -> bool:
+    """Whether a function works on weights alone, its object's or those that it is given: small beside their input."""
+    if not isinstance(view.node, ast.FunctionDef):
+        return False
+    arguments = view.node.args
+    given = [a.arg for a in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]
+    names = [name for name in given if name not in ("self", "cls")]
+    tensors = [name for name in names if not name.startswith(("max_", "min_", "eps"))]
+    if not names:
+        return given[:1] == ["self"]
+    return bool(tensors) and all(name.endswith(("weight", "weights")) for name in tensors)
 
 
 _OFTEN = frozenset({Level.TOKEN, Level.STEP, Level.LAYER})

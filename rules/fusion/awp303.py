@@ -44,6 +44,8 @@ class ManualActivation(Rule):
     fine = """
         - `x * sigmoid(1.702 * x)` and other variants that no built-in function computes.
         - Functions whose comments speak of the built-in function: they have a reason; low confidence.
+        - A class that goes by the name of one of PyTorch's own modules (`Swish`, `Mish`) and that nothing shown runs:
+          it is there for old versions, or for those who ask for it by name. Shown at low confidence.
         - Host tensors, NumPy arrays, set-up code, tests and training.
         - Compiled regions, where the compiler fuses the chain, and an engine's classes that it compiles as a whole.
         """

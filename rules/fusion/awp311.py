@@ -127,7 +127,7 @@ def _by_option(file: FileView) -> bool:
     if _OFF.search(file.text) is None:
         return False
     below: set[int] = set()
-    for node in ast.walk(file.tree):
+    for node in ast.walk(ast.parse(file.text)):  # of the file's tree a scan keeps only what can hold a finding
         if isinstance(node, ast.If) and _OPTION.fullmatch(ast.unparse(node.test)):
             below.update(range(node.lineno, (node.body[-1].end_lineno or node.lineno) + 1))
     return all(file.text.count("\n", 0, found.start()) + 1 in below for found in _HALF.finditer(file.text))

@@ -118,7 +118,8 @@ class CacheFlush(Rule):
         frequency = served_frequency(view, node)
         if frequency is not None:
             confidence = sureness(view, node, frequency)
-            if (not frequency.hot and Level.LOOP not in frequency.path) or _asked_for(node, view, file):
+            seldom = not frequency.hot and Level.LOOP not in frequency.path
+            if seldom or _asked_for(node, view, file) or _ALTERNATES.search(view.path):
                 confidence = lower(confidence, Confidence.LOW)
         elif effect.startswith("gives") and _every_training_step(node, view):
             alternating = _ALTERNATES.search(view.path) is not None

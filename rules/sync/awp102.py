@@ -202,6 +202,8 @@ def _truth_value(tested: ast.expr, view: FunctionView) -> Value | None:
     if isinstance(tested, ast.Call) and isinstance(tested.func, ast.Name) and tested.func.id in _ASKERS:
         return None
     if isinstance(tested, ast.Compare) and isinstance(tested.ops[0], ast.In | ast.NotIn):
+        if _by_hash(tested.comparators[0], view):
+            return None
         container = view.value(tested.comparators[0])
         if maybe_device(container):
             return container
@@ -211,6 +213,21 @@ def _truth_value(tested: ast.expr, view: FunctionView) -> Value | None:
         return None
     value = view.value(tested)
     return value if maybe_device(value) else None
+
+
+def _by_hash(container: ast.expr, view: FunctionView) -> bool:
+    """Whether it is asked for by its hash, or among texts: nothing is compared on the device."""
+    if isinstance(container, ast.Name):
+        bound = [
+            s.value for s in view.assignments(container.id) if isinstance(s, ast.Assign | ast.AnnAssign) and s.value
+        ]
+        return bool(bound) and all(not isinstance(made, ast.Name) and _by_hash(made, view) for made in bound)
+    if isinstance(container, ast.Call):
+        return callee(container) in ("set", "frozenset", "dict", "keys")
+    if isinstance(container, ast.List | ast.Tuple):
+        parts = container.elts
+        return bool(parts) and all(isinstance(part, ast.Constant) and isinstance(part.value, str) for part in parts)
+    return isinstance(container, ast.Set | ast.Dict | ast.SetComp | ast.DictComp)
 
 
 _FINITE = frozenset({"isfinite", "isinf", "isnan"})

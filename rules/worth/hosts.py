@@ -7,7 +7,7 @@ import re
 
 from awp_lint.detector.semantics.view import FileView, FunctionView
 from awp_lint.rules.alike import calls_at, passed_to
-from awp_lint.rules.common import callee
+from awp_lint.rules.common import callee, names_in
 from awp_lint.rules.told import called_host
 from awp_lint.rules.worth.source import behind, origins
 from awp_lint.rules.worth.table import Case, doubt
@@ -106,6 +106,31 @@ def brought_above(case: Case) -> bool:
     return False
 
 
+@doubt("AWP10[1-5]")
+def declared_as_list(case: Case) -> bool:
+    """It comes from a parameter that may be a list by its declaration, as most callers have it."""
+    node = case.view.node
+    if isinstance(node, ast.Module | ast.Lambda):
+        return False
+    arguments = (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)
+    lists = {a.arg for a in arguments if a.annotation is not None and _list_or_tensor(a.annotation)}
+    return bool(lists) and not lists.isdisjoint(names_in(case.node))
+
+
+def _list_or_tensor(annotation: ast.expr) -> bool:
+    """``Union[list, Tensor]``; lists of tensors are another matter."""
+    if isinstance(annotation, ast.BinOp) and isinstance(annotation.op, ast.BitOr):
+        members = [annotation.left, annotation.right]
+        if isinstance(annotation.left, ast.BinOp):
+            members = [annotation.left.left, annotation.left.right, annotation.right]
+    elif isinstance(annotation, ast.Subscript) and ast.unparse(annotation.value).rpartition(".")[2] == "Union":
+        members = list(annotation.slice.elts) if isinstance(annotation.slice, ast.Tuple) else []
+    else:
+        return False
+    names = {ast.unparse(member).rpartition(".")[2] for member in members}
+    return "Tensor" in names and not names.isdisjoint(("list", "List", "tuple", "Tuple", "Sequence"))
+
+
 #: What leaves a tensor where it is.
 _STAYS = frozenset(("detach", "squeeze", "unsqueeze", "view", "reshape", "flatten", "transpose", "permute", "float"))
 _DEEP = 4  # names on the way to a parameter
@@ -155,4 +180,12 @@ def _of_engine(view: FunctionView, file: FileView) -> bool:
     return known
 
 
-DOUBTS = (said_to_be_on_host, has_host_twin, kept_on_host, table_of_schedule, turned_into_an_array, brought_above)
+DOUBTS = (
+    said_to_be_on_host,
+    has_host_twin,
+    kept_on_host,
+    table_of_schedule,
+    turned_into_an_array,
+    brought_above,
+    declared_as_list,
+)

@@ -7,7 +7,7 @@ import re
 
 from awp_lint.detector.semantics.regions import is_template
 from awp_lint.detector.semantics.spare import adds_exports
-from awp_lint.detector.semantics.view import FileView
+from awp_lint.detector.semantics.view import FileView, Level
 from awp_lint.rules.common import ancestors, beside_service
 from awp_lint.rules.doubts import default_none, off_by_default, off_in_keywords
 from awp_lint.rules.told import called_another_form, called_debugging, called_export
@@ -20,6 +20,14 @@ _ASIDE = re.compile(
 )
 #: Of a table that each model kept for itself: ``{"sdpa": …, "flash_attention_2": XFlashAttention2}``.
 _FLASH_CLASS = re.compile(r"FlashAttention2(\.|$)")
+_WRITES = re.compile(
+    r"_?(save|write|store|export|dump)_(audios?|wavs?|waveforms?|images?|videos?|masks?|files?|samples?)(_\w+)?"
+    r"|(audio|wav|image|video)_(write|save)"
+)
+#: Activations that PyTorch has had as modules for years.
+_ACTIVATION = re.compile(r"Swish|Si[Ll][Uu]|Mish|GELU|H(ard)?[Ss](wish|igmoid)")
+_ANOTHER_FORM = re.compile(r"([\w.]*\.\w+)_(custom|old|legacy|slow|simple|v1|backup|deprecated|reference)")
+_LOSS = re.compile(r"(\w+_)?loss(es)?")
 #: Samples of reinforcement learning, drawn with their probabilities.
 _ROLLOUT = re.compile(r"(^|_)rollout(_|$)")
 
@@ -124,6 +132,44 @@ def mask_left_out(case: Case) -> bool:
     return False
 
 
+@doubt("AWP10[1-5]")
+def written_to_file(case: Case) -> bool:
+    """What a file is made of: it is on the host by then, or has to be brought there once for each file."""
+    names = (case.view.qualname, *(frame.function for frame in case.frequency.chain))
+    return any(_WRITES.fullmatch(name.rpartition(".")[2]) for name in names)
+
+
+@doubt("AWP60[1-3]")
+def of_a_loss(case: Case) -> bool:
+    """The beginning of a loss, which training alone reads."""
+    statement = case.node if isinstance(case.node, ast.stmt) else case.view.statement(case.node)
+    targets = statement.targets if isinstance(statement, ast.Assign) else []
+    return any(isinstance(target, ast.Name) and _LOSS.fullmatch(target.id) for target in targets)
+
+
+@doubt("AWP303", seldom=True)
+def own_activation(case: Case) -> bool:
+    """A class that goes by the name of one of PyTorch's, which nothing shown runs: for old versions, or by its name."""
+    if case.path != (Level.REQUEST,) or case.frequency.chain:
+        return False
+    name = (case.view.class_name or "").rpartition(".")[2]
+    body = [s for s in getattr(case.view.node, "body", ()) if not isinstance(s, ast.Expr)]
+    return _ACTIVATION.fullmatch(name) is not None and len(body) == 1 and isinstance(body[0], ast.Return)
+
+
+@doubt()
+def beside_its_sibling(case: Case) -> bool:
+    """A method that nothing shown calls beside one whose name it has but for a word: ``generate_custom``."""
+    found = _ANOTHER_FORM.fullmatch(case.view.qualname)
+    if found is None or case.frequency.chain:
+        return False
+    names: frozenset[str] | None = case.file.memo.get(beside_its_sibling)
+    if names is None:
+        methods = re.findall(r"^[ \t]+(?:async )?def (\w+)\(", case.file.text, re.MULTILINE)
+        names = case.file.memo[beside_its_sibling] = frozenset(methods)
+    return found.group(1).rpartition(".")[2] in names
+
+
 @doubt()
 def rollout(case: Case) -> bool:
     """Samples of reinforcement learning, drawn with their probabilities: training."""
@@ -183,6 +229,10 @@ DOUBTS = (
     keyword_option,
     chosen_implementation,
     mask_left_out,
+    beside_its_sibling,
+    written_to_file,
+    of_a_loss,
+    own_activation,
     rollout,
     left_over,
 )

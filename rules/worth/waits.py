@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from awp_lint.detector.semantics.view import LoopKind
 from awp_lint.rules.common import callee
 from awp_lint.rules.told import wait_allowed, wait_weighed
 from awp_lint.rules.worth.table import Case, doubt
@@ -37,4 +38,14 @@ def beside_a_read(case: Case) -> bool:
     return any(callee(call) in _BRINGS and isinstance(call.func, ast.Attribute) for call in calls)
 
 
-DOUBTS = (allowed, weighed, beside_a_read)
+@doubt("AWP102")
+def early_exit(case: Case) -> bool:
+    """It decides whether the rest of the layers runs, which is worth a wait."""
+    loops = case.view.loops(case.node)
+    if not loops or case.view.loop_kind(loops[0]) is not LoopKind.LAYERS:
+        return False
+    statement = case.node if isinstance(case.node, ast.stmt) else case.view.statement(case.node)
+    return isinstance(statement, ast.If) and isinstance(statement.body[-1], ast.Break | ast.Return)
+
+
+DOUBTS = (allowed, weighed, beside_a_read, early_exit)
