@@ -118,7 +118,7 @@ def read_report(
         false=len(score.false),
         missed=len(score.missed),
         tolerated=score.tolerated,
-        patches=tuple(_patch(finding) for finding in report["findings"] if finding.get("verification")),
+        patches=tuple(patch_of(finding) for finding in report["findings"] if finding.get("verification")),
         joint=proof.get("joint"),
         launches=proof.get("launches", 0),
         reasons=tuple(profile.get("reasons") or ()),
@@ -126,7 +126,8 @@ def read_report(
     )
 
 
-def _patch(finding: dict[str, Any]) -> Patch:
+def patch_of(finding: dict[str, Any]) -> Patch:
+    """A finding whose patch was tried."""
     proof = finding["verification"]
     saving = (finding["evidence"] or {}).get("predicted_saving") or {}
     return Patch(
@@ -179,7 +180,8 @@ def _texts(folder: Path) -> dict[str, bytes]:
 # tables --------------------------------------------------------------------------------------------------------------
 
 
-def _range(middle: float | None, low: float | None, high: float | None) -> str:
+def range_of(middle: float | None, low: float | None, high: float | None) -> str:
+    """A figure with its interval; "at most" where only the interval is known."""
     if middle is None and low is None and high is None:
         return ""
     ends = f" [{low:.1f}, {high:.1f}]" if low is not None and high is not None else ""
@@ -209,7 +211,7 @@ def overview(results: Sequence[Result], experts: Mapping[str, float]) -> str:
             result.app, result.unit, "" if result.unit_ms is None else f"{result.unit_ms:.2f}",
             str(result.true), str(result.false), str(result.missed), str(len(result.patches)),
             str(sum(patch.verdict == "verified" for patch in result.patches)),
-            _range(joint.get("saving_pct"), joint.get("low_pct"), joint.get("high_pct")),
+            range_of(joint.get("saving_pct"), joint.get("low_pct"), joint.get("high_pct")),
             "" if result.speedup is None else f"{result.speedup:.2f}", "" if share is None else f"{share:.0%}",
             str(result.launches), f"{result.seconds:.0f}",
         ])  # fmt: skip
@@ -221,8 +223,8 @@ def patches(result: Result) -> str:
     rows = [["patch", "place", "predicted %", "measured %", "pairs", "verdict"]]
     rows += [
         [
-            patch.rule, patch.place, _range(patch.predicted, patch.predicted_low, patch.predicted_high),
-            _range(patch.measured, patch.low, patch.high), str(patch.pairs), patch.verdict,
+            patch.rule, patch.place, range_of(patch.predicted, patch.predicted_low, patch.predicted_high),
+            range_of(patch.measured, patch.low, patch.high), str(patch.pairs), patch.verdict,
         ]
         for patch in result.patches
     ]  # fmt: skip

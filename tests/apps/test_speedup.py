@@ -15,15 +15,26 @@ BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 
 @pytest.fixture(scope="module")
 def speedup() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("speedup_benchmark", BENCHMARKS / "speedup" / "run.py")
+    return _script("run")
+
+
+@pytest.fixture(scope="module")
+def packages() -> ModuleType:
+    return _script("packages")
+
+
+def _script(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"speedup_{name}", BENCHMARKS / "speedup" / f"{name}.py")
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
     kept = list(sys.path)
+    sys.path.insert(0, str(BENCHMARKS / "speedup"))  # where Python puts a script's own folder
     try:
         spec.loader.exec_module(module)
     finally:
         sys.path[:] = kept
+        sys.modules.pop("run", None)
     return module
 
 
@@ -81,3 +92,25 @@ def test_apps_without_figures(speedup: ModuleType) -> None:
 
 def test_every_app_has_its_amount_of_work(speedup: ModuleType) -> None:
     assert set(speedup._REQUESTS) == {path.parent.name for path in speedup.apps.APPS.glob("*/faults.json")}
+
+
+def test_findings_in_packages_become_rows(packages: ModuleType) -> None:
+    predicted = {"ms": 1.0, "pct": 20.0, "low_pct": 10.0, "high_pct": 30.0, "assumption": ""}
+    hot = {
+        **_finding(3, "verified", (25.0, 22.0, 28.0), predicted), "origin": "dependency",
+        "path": "/usr/lib/python3/site-packages/some/model.py",
+    }  # fmt: skip
+    hot["evidence"] = {**hot["evidence"], "verdict": "present_but_free", "reason": "waits once a step"}
+    own = {**_finding(5, "verified", None, None), "verification": None, "origin": "project"}
+    report = {
+        "findings": [hot, own],
+        "profile": {
+            "unit": "step", "unit_ms": 8.0, "gap_ratio": 0.5, "reasons": [],
+            "verification": {"joint": {"saving_pct": 25.0, "low_pct": 22.0, "high_pct": 28.0}},
+        },
+    }  # fmt: skip
+    result = packages.read("beams", report, 61.0)
+    assert result.places == (("AWP101", "some/model.py:3", "present but free", "waits once a step"),)
+    assert [patch.measured for patch in result.patches] == [25.0]
+    row = packages.overview([result]).splitlines()[1].split()
+    assert row == "beams step 8.00 0.50 1 1 present but free 1 1 +25.0 [22.0, 28.0] 61".split()
