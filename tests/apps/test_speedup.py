@@ -112,5 +112,5 @@ def test_findings_in_packages_become_rows(packages: ModuleType) -> None:
     result = packages.read("beams", report, 61.0)
     assert result.places == (("AWP101", "some/model.py:3", "present but free", "waits once a step"),)
     assert [patch.measured for patch in result.patches] == [25.0]
-    row = packages.overview([result]).splitlines()[1].split()
-    assert row == "beams step 8.00 0.50 1 1 present but free 1 1 +25.0 [22.0, 28.0] 61".split()
+    row = " ".join(packages.overview([result]).splitlines()[1].split())
+    assert row == "beams step 8.00 0.50 1 1 present but free 1 1 +25.0 [22.0, 28.0] 61"
