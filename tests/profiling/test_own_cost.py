@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+from awp_lint.detector.profiling.agent import selfcost
+from awp_lint.detector.profiling.agent.ring import Ring
 from awp_lint.detector.profiling.costs import own_ms
 from awp_lint.detector.profiling.join import executions
 from awp_lint.detector.profiling.session import MarkRecords
@@ -38,3 +44,24 @@ def test_units_follow_each_other_under_what_reaches_over_their_ends() -> None:
     rows = sorted(zip(found.mark.tolist(), found.open.tolist(), found.close.tolist(), strict=True))
     assert rows == [(1, 5, 15), (9, 0, 10), (9, 10, 20)]
     assert isinstance(found.mark, np.ndarray)
+
+
+def test_what_lies_inside_is_told_from_all_of_it(tmp_path: Path) -> None:
+    """A back end that idles 200 us inside the interval and 150 us behind it."""
+    ring = Ring(str(tmp_path / "ring"), 1 << 12)
+
+    def idle(nanoseconds: int) -> None:
+        end = time.perf_counter_ns() + nanoseconds
+        while time.perf_counter_ns() < end:
+            pass
+
+    def marked(call: Callable[[], object]) -> None:
+        ring.write(time.time_ns(), (selfcost.MARK << 1 | 1,))
+        idle(200 * US)
+        call()
+        ring.write(time.time_ns(), (selfcost.MARK << 1,))
+        idle(150 * US)
+
+    inner, whole = selfcost.measure(ring, marked, lambda call: call() and None)
+    assert inner == pytest.approx(200 * US, rel=0.25)
+    assert whole == pytest.approx(350 * US, rel=0.25)

@@ -25,7 +25,7 @@ from awp_lint.detector.profiling.agent.exchange import Exchange
 from awp_lint.detector.profiling.agent.files import command_line, script
 from awp_lint.detector.profiling.agent.plan import AgentMark
 from awp_lint.detector.profiling.agent.rewrite import CLOSE, MAIN, OPEN, TICK, rewrite
-from awp_lint.detector.profiling.agent.selfcost import CALLS, MARK, measure, nothing
+from awp_lint.detector.profiling.agent.selfcost import MARK, measure
 from awp_lint.detector.profiling.agent.state import State
 from awp_lint.detector.profiling.agent.warmth import dynamo_frames
 
@@ -105,14 +105,12 @@ class Compiled:
         self.first[MARK] = None
         opened, closed = self._gated(self.dynamo) if self.dynamo is not None else self._loud()
 
-        def marked() -> None:
-            for _ in range(CALLS):
-                opened(MARK)
-                closed(MARK, None)
+        def marked(call: Callable[[], object]) -> None:
+            opened(MARK)
+            closed(MARK, call())
 
-        def plain() -> None:
-            for _ in range(CALLS):
-                nothing()
+        def plain(call: Callable[[], object]) -> None:
+            call()
 
         try:
             return measure(self.state.marks_ring(), marked, plain)

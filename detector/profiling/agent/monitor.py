@@ -17,7 +17,7 @@ from types import CodeType
 from typing import Any, Callable
 
 from awp_lint.detector.profiling.agent.plan import AgentMark
-from awp_lint.detector.profiling.agent.selfcost import CALLS, mark_on, measure, nothing, probe
+from awp_lint.detector.profiling.agent.selfcost import mark_on, measure, probe
 from awp_lint.detector.profiling.agent.state import State
 
 _TOOLS = (3, 4, 2, 5, 1, 0)  # free ids first, then those reserved for tools that are unlikely beside a profile run
@@ -179,7 +179,7 @@ class Monitor:
         self.sites[id(site.code)] = site
         try:
             self._arm(site)
-            return measure(self.state.marks_ring(), lambda: function(CALLS, nothing), _plain())
+            return measure(self.state.marks_ring(), function, probe())
         finally:
             self.files.pop(site.code.co_filename, None)
             del self.sites[id(site.code)]
@@ -413,11 +413,6 @@ class Monitor:
                 state.record.error("a mark could not be opened", fault)
 
         return unwound, thrown
-
-
-def _plain() -> Callable[[], None]:
-    function = probe()
-    return lambda: function(CALLS, nothing)
 
 
 def available() -> bool:
