@@ -7,6 +7,7 @@ their defaults, nor do modules that nothing in sight constructs: a table or a fi
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 
 from awp_lint.detector.semantics.conditions import SAVED, filled_by, passed_for
@@ -16,6 +17,8 @@ from awp_lint.detector.semantics.gating import Unresolved, bound_of, unbound
 from awp_lint.detector.semantics.index import Index
 from awp_lint.detector.semantics.switches import VARIES, switched_off
 
+#: Parameters that bound something where somebody gives them.
+_LIMIT = re.compile(r"(clip|max|min|limit|truncate)_\w+|\w+_(limit|threshold)")
 _DEPTH = 4  # constructors that hand a parameter on
 
 
@@ -106,9 +109,10 @@ class Constructions:
                 return None
         if found or cls is None or not function.qualname.endswith(".__init__"):
             return found or None
-        # Nobody constructs it here. What modules are made with may stand in a file, but a choice among several ways is
-        # mostly left as it is.
-        told = default[:1] in ("'", '"') if self._is_module(cls) else default not in ("", "None")
+        # Nobody constructs it here. What modules are made with may stand in a file, but a choice among several ways and
+        # a limit are mostly left as they are.
+        chosen = default[:1] in ("'", '"') or (default == "None" and _LIMIT.fullmatch(name) is not None)
+        told = chosen if self._is_module(cls) else default not in ("", "None")
         return {default} if told else None
 
     def _may_be_passed(self, gid: int, cls: int | None, name: str, position: int) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from typing import TypeGuard
 
 from awp_lint.detector.semantics.view import FileView, FunctionView
 from awp_lint.rules.alike import calls_at, passed_to
@@ -118,7 +119,7 @@ def declared_as_list(case: Case) -> bool:
 
 
 def _list_or_tensor(annotation: ast.expr) -> bool:
-    """``Union[list, Tensor]``; lists of tensors are another matter."""
+    """``Union[list, Tensor]``, ``Tensor | list[float]``; lists of tensors are another matter."""
     if isinstance(annotation, ast.BinOp) and isinstance(annotation.op, ast.BitOr):
         members = [annotation.left, annotation.right]
         if isinstance(annotation.left, ast.BinOp):
@@ -127,8 +128,14 @@ def _list_or_tensor(annotation: ast.expr) -> bool:
         members = list(annotation.slice.elts) if isinstance(annotation.slice, ast.Tuple) else []
     else:
         return False
-    names = {ast.unparse(member).rpartition(".")[2] for member in members}
+    plain = (member.value if _of_numbers(member) else member for member in members)
+    names = {ast.unparse(member).rpartition(".")[2] for member in plain}
     return "Tensor" in names and not names.isdisjoint(("list", "List", "tuple", "Tuple", "Sequence"))
+
+
+def _of_numbers(member: ast.expr) -> TypeGuard[ast.Subscript]:
+    """``list[float]``."""
+    return isinstance(member, ast.Subscript) and ast.unparse(member.slice) in ("int", "float", "bool")
 
 
 #: What leaves a tensor where it is.
