@@ -108,7 +108,7 @@ _HOST_FILES = re.compile(
     r"(^|/)((image|video)_processing|processing|feature_extraction|tokenization)_\w+\.py$"
     r"|(^|/)multimodal/(process(ing|ors?)/|inputs\.py$|hasher\.py$|parse\.py$)|(^|/)transformers_utils/processors/"
     r"|(^|/)vllm/v1/core/|(^|/)preprocessor\.py$"
-    r"|(^|/)data/(augment(ations?)?|base|build|loaders?|dataset|transforms?)\.py$"
+    r"|(^|/)data(sets?)?/(augment(ations?)?|base|build|loaders?|dataset|transforms?)\.py$"
 )
 _HOST_NAME = re.compile(r"(^|_)(cpu|np|numpy|host)_\w|_(cpu|np|numpy|host)$")
 _VENDORED = re.compile(r"(^|/)(third_party|_?vendor(ed)?|extern(al)?s?)/")

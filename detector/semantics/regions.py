@@ -238,8 +238,10 @@ _TRAINS = frozenset((
 ))  # fmt: skip
 #: Questions whether a kernel can do the work; what runs where it cannot is the way out.
 _KERNEL = re.compile(r"(\w+_)?kernels?_(can|is|are|available|supports?)(_\w+)?")
-#: Switches that serving leaves off: sharded weights (ZeRO-3, FSDP), rows of a training collator.
-_SELDOM = re.compile(r"synced_gpus|_?is_packed_sequence|output_router_logits|use_cascade(_attention)?")
+#: Switches that serving leaves off: sharded weights (ZeRO-3, FSDP), rows of a training collator, kernels on request.
+_SELDOM = re.compile(
+    r"synced_gpus|_?use_flash_attention_2|_?is_packed_sequence|output_router_logits|use_cascade(_attention)?"
+)
 #: Groups of kernels that are used where somebody chose one of them.
 _OTHER_KERNELS = re.compile(r"(FLASH|SAGE|XFORMERS|AITER)\w*_BACKENDS?")
 #: What installations of torch bring along: what runs without it is the way out.

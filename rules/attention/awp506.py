@@ -112,7 +112,7 @@ class CatKvCache(Rule):
         if frequency.known and not frequency.path:
             return
         confidence = lower(self.confidence, sureness(view, node, frequency))
-        if Level.TOKEN not in frequency.path or _windowed(old, view):
+        if Level.TOKEN not in frequency.path or _windowed(old, view) or _looked_up_only(old, new, view):
             confidence = Confidence.LOW
         yield Candidate(
             node=node,
@@ -158,6 +158,27 @@ def _windowed(old: ast.expr, view: FunctionView) -> bool:
         if isinstance(statement, ast.Assign) and any(ast.unparse(target) == name for target in statement.targets)
     ]
     return any(_empty(value) or any(_from_the_end(part) for part in ast.walk(value)) for value in values)
+
+
+def _looked_up_only(old: ast.expr, new: ast.expr, view: FunctionView) -> bool:
+    """Whether the old part is looked up in a store, ``past := shared.get(layer)``, which gets nothing back."""
+    while isinstance(old, ast.Subscript):
+        old = old.value
+    named = (node for node in view.nodes(ast.NamedExpr) if isinstance(node, ast.NamedExpr))
+    if not (isinstance(old, ast.Name) and any(n.target.id == old.id and _asks_store(n.value) for n in named)):
+        return False
+    name = _last(new)
+    stored = (node for node in view.nodes(ast.Assign, ast.Return) if isinstance(node, ast.Assign | ast.Return))
+    return not any(
+        isinstance(part, ast.Tuple) and any(isinstance(e, ast.Name) and e.id == name for e in part.elts)
+        for node in stored
+        for part in ast.walk(node)
+        if not (isinstance(node, ast.Assign) and part in node.targets)
+    )
+
+
+def _asks_store(node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and callee(node) == "get"
 
 
 def _from_the_end(part: ast.AST) -> bool:

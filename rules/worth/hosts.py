@@ -88,23 +88,30 @@ def turned_into_an_array(case: Case) -> bool:
 @doubt("AWP10[1-5]")
 def brought_above(case: Case) -> bool:
     """A caller has made an array of it, whatever the parameter is declared to be."""
-    wanted = behind(case.view.statement(case.node), case.view) & _parameters(case.view)
+    wanted = behind(case.view.statement(case.node), case.view) & _tensors(case.view)
     current = case.view
     for frame in reversed(case.frequency.chain):
-        if not wanted or frame.path != case.view.path:
+        if len(wanted) != 1 or frame.path != case.view.path:
             return False
         callers = [other for other in case.file.functions() if other.qualname == frame.function]
         found = [(other, call) for other in callers for call in calls_at(other, frame.line, current)]
         passed = passed_to(found[0][1], current) if found else None
-        if passed is None:
+        argument = passed.get(wanted.pop()) if passed else None
+        if argument is None:
             return False
-        given = [passed[name] for name in wanted if name in passed]
         current = found[0][0]
-        made = [origin for argument in given for origin in origins(argument, current)]
-        if any(isinstance(part, ast.Call) and callee(part) == "numpy" for part in made):
+        if any(isinstance(part, ast.Call) and callee(part) == "numpy" for part in origins(argument, current)):
             return True
-        wanted = {name for argument in given for name in behind(argument, current)} & _parameters(current)
+        wanted = behind(argument, current) & _tensors(current)
     return False
+
+
+def _tensors(view: FunctionView) -> set[str]:
+    """The parameters that are declared to be tensors."""
+    if isinstance(view.node, ast.Module | ast.Lambda):
+        return set()
+    arguments = (*view.node.args.posonlyargs, *view.node.args.args, *view.node.args.kwonlyargs)
+    return {a.arg for a in arguments if a.annotation is not None and "Tensor" in ast.unparse(a.annotation)}
 
 
 @doubt("AWP10[1-5]")

@@ -12,7 +12,7 @@ class Tracker(nn.Module):
 
     def forward(self, hidden_states: torch.Tensor, attention_mask: torch.Tensor) -> torch.Tensor:
         for block in self.blocks:
-            values = attention_mask.cpu().numpy()  # expect: AWP604
+            values = attention_mask.cpu().numpy()  # expect[low]: AWP604
             padded = np.pad(values, ((0, 0), (1, 0)))
             mask = torch.from_numpy(padded[:, :-1]).to(hidden_states.device)
             hidden_states = block(hidden_states * mask.unsqueeze(-1))
@@ -24,9 +24,9 @@ def generate(model: nn.Module, input_ids: torch.Tensor, max_new_tokens: int) -> 
     input_ids = input_ids.to("cuda")
     for _ in range(max_new_tokens):
         hidden = model(input_ids)[:, -1]
-        ranks = hidden.to("cpu").argsort(dim=-1)  # expect: AWP604
+        ranks = hidden.to("cpu").argsort(dim=-1)  # expect[low]: AWP604
         input_ids = torch.cat([input_ids, ranks[:, :1].cuda()], dim=1)
-        lengths = input_ids.ne(0).sum(-1).tolist()  # expect: AWP604
+        lengths = input_ids.ne(0).sum(-1).tolist()  # expect[low]: AWP604
         limits = torch.tensor([n + 1 for n in lengths], device="cuda")
         input_ids = input_ids * (limits > 0)[:, None]
     return input_ids
