@@ -109,14 +109,7 @@ class Slices:
             begun = self.pace.units
             errand = Errand(self.tracer.stop, self.tracer.thread, True, lambda: begun() > first + count, at_tick=True)
             try:
-                whole = self.end(errand)
-                self._end_with_slice(window)
-                self.host.close(window, whole, "" if whole else "lost")
-            except Stop:
-                self.end(errand, 2.0)
-                self._end_with_slice(window)
-                self.host.close(window, False, self.host.why())
-                raise
+                self._closed_by(errand, window)
             finally:
                 self.backend.off()
                 self._bytes_per_unit = self._keep_slice(window) / count
@@ -156,19 +149,13 @@ class Slices:
 
             stop = Errand(self.tracer.stop, self.tracer.thread, after=True, due=due)
             try:
-                whole = self.end(stop) and self.pace.units() - found[-1] > 1
-                self._end_with_slice(window)
-                self.host.close(window, whole, "" if whole else "no whole unit fitted the slice")
-            except Stop:
-                self.end(stop, 2.0)
-                self._end_with_slice(window)
-                self.host.close(window, False, self.host.why())
-                raise
+                return self._closed_by(
+                    stop, window, lambda: self.pace.units() - found[-1] > 1, missed="no whole unit fitted the slice"
+                )
             finally:
                 self._give_way = False
                 self.backend.off()
                 self._keep_slice(window)
-            return whole
         return False
 
     def _unit_codes(self) -> tuple[frozenset[int], frozenset[int]]:
@@ -258,14 +245,7 @@ class Slices:
                 errand.wait(5.0)
             window = self._open_slice()
             try:
-                whole = self.end(stop)
-                self._end_with_slice(window)
-                self.host.close(window, whole, "begun by a mark" if whole else "lost")
-            except Stop:
-                self.end(stop, 2.0)
-                self._end_with_slice(window)
-                self.host.close(window, False, self.host.why())
-                raise
+                self._closed_by(stop, window, done="begun by a mark")
             finally:
                 self.backend.off()
                 self._keep_slice(window)
@@ -286,6 +266,26 @@ class Slices:
             if self.backend.recording:
                 self.backend.off()
             self.record.save()
+
+    def _closed_by(
+        self,
+        stop: Errand,
+        window: dict[str, Any],
+        enough: Callable[[], bool] = lambda: True,
+        done: str = "",
+        missed: str = "lost",
+    ) -> bool:
+        """Close a slice's window once its errand has ended the slice; whether it is whole."""
+        try:
+            whole = self.end(stop) and enough()
+            self._end_with_slice(window)
+            self.host.close(window, whole, done if whole else missed)
+        except Stop:
+            self.end(stop, 2.0)
+            self._end_with_slice(window)
+            self.host.close(window, False, self.host.why())
+            raise
+        return whole
 
     def _open_slice(self, kind: str = "trace", **more: Any) -> dict[str, Any]:
         name = "trace-%d.json" % self.count
