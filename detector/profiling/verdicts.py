@@ -13,6 +13,7 @@ from awp_lint.detector.profiling.replay import Saving
 
 MIN_PCT = 1.0
 MIN_MS = 0.05
+MAYBE = 0.05  # of the unit: what might be saved, and is not said to be free, where no replay can tell
 POWER_LIMITED = 0.3  # of telemetry's samples
 REPLAY = "replay"
 UPPER_BOUND = "upper bound, not yet replayed"
@@ -98,6 +99,8 @@ def _priced(finding: Finding, measured: Measured, on_host: bool) -> Evidence:
         reason = f"{what}; {UPPER_BOUND}" + (f" ({refusal})" if refusal else "")
         verdict = Verdict.CONFIRMED if _host_bound(measured) else Verdict.UNATTRIBUTABLE
         return _evidence(finding, measured, verdict, reason, bound)
+    if refusal is not None and bound.high_ms >= MAYBE * unit_ms:
+        return _evidence(finding, measured, Verdict.UNATTRIBUTABLE, f"{what}; {UPPER_BOUND} ({refusal})", bound)
     if measured.enough:
         return _evidence(finding, measured, Verdict.PRESENT_BUT_FREE, _free(what, bound, measured), bound)
     return _evidence(finding, measured, Verdict.UNATTRIBUTABLE, _few(measured))

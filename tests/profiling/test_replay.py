@@ -153,6 +153,19 @@ def test_a_device_at_its_power_limit_is_given_a_bound(tmp_path: Path, share: flo
     assert ("at its power limit in 90% of samples" in found.reason) is not replayed
 
 
+def test_what_no_replay_can_price_is_not_called_free(tmp_path: Path) -> None:
+    """Behind the wait the device idles for little, and without it for 600 us less: a fifth of the step."""
+    step = [
+        Statement(host=600.0),
+        Statement(kernels=(22.0,) * 100, between=8.0),
+        Statement(waits=True, finding="f20"),
+    ]
+    telemetry = {"devices": [{"name": "a device", "throttled": {"power cap": 1.0}}], "note": None}
+    found = analyse(profile_run(step, [WAIT], tmp_path), [WAIT], telemetry).evidence["f20"]
+    assert found.verdict is Verdict.UNATTRIBUTABLE
+    assert found.predicted_saving is not None and found.predicted_saving.high_pct > 15
+
+
 def _faster(window: Window) -> Window:
     ticks = tuple(window.start_ns + (t - window.start_ns) // 2 for t in window.ticks)
     return replace(window, ticks=ticks)
@@ -168,6 +181,23 @@ def test_a_replay_that_misses_the_statement_is_refused(tmp_path: Path) -> None:
     found = analyse(profile_run(step, [HOST], tmp_path, drag=3.0), [HOST]).evidence["f20"]
     assert "not yet replayed (the replay gives the statement" in found.reason
     assert found.host_ms == pytest.approx(0.4)  # as measured without the profiler
+
+
+@pytest.mark.parametrize("event", [0.3, 0.8, 1.5, 2.5])
+def test_what_the_profiler_costs_is_read_from_a_wait_where_launches_hide_behind_the_device(
+    tmp_path: Path, event: float
+) -> None:
+    """The step's time tells only of the host work that the device waits for; how long the wait is, of the launches."""
+    step = [
+        Statement(host=600.0),
+        Statement(kernels=(22.0,) * 150, between=8.0),
+        Statement(waits=True, finding="f20"),
+    ]
+    gained = truth(step) - truth(without(step, "f20", waits=False))
+    assert gained > 500
+    found = priced(step, WAIT, tmp_path, event)
+    assert found.predicted_saving is not None and found.predicted_saving.assumption.startswith("replay"), found.reason
+    assert found.predicted_saving.ms == pytest.approx(gained / 1000, rel=0.1)
 
 
 COPY = finding(20, "AWP602", Event.COPY, "/app/x.py", RootCause.MEMORY)
