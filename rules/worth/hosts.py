@@ -74,6 +74,33 @@ def table_of_schedule(case: Case) -> bool:
     )
 
 
+@doubt("AWP10[1-4]")
+def schedule_on_host(case: Case) -> bool:
+    """A time of a schedule that the function sets without a device: diffusers leaves it on the host then."""
+    view = case.view
+    known = view.memo.setdefault(schedule_on_host, {})
+    if not known:
+        calls = [call for call in view.nodes(ast.Call) if isinstance(call, ast.Call)]
+        sets = [call for call in calls if getattr(call.func, "attr", "") == "set_timesteps"]
+        moved = any(_moves_times(call) for call in calls)
+        known[None] = bool(sets) and not moved and not any(_names_device(call) for call in sets)
+    return bool(known[None]) and any("timestep" in name for name in behind(view.statement(case.node), view))
+
+
+def _names_device(call: ast.Call) -> bool:
+    """``set_timesteps(50, device)``; what is handed on by ``**kwargs`` may hold one."""
+    return len(call.args) > 1 or any(word.arg in (None, "device") for word in call.keywords)
+
+
+def _moves_times(call: ast.Call) -> bool:
+    """``timesteps.to(device)``."""
+    return (
+        isinstance(call.func, ast.Attribute)
+        and call.func.attr in ("to", "cuda")
+        and "timestep" in ast.unparse(call.func.value)
+    )
+
+
 @doubt("AWP10[1-5]")
 def turned_into_an_array(case: Case) -> bool:
     """The function makes an array of a tensor of its arguments as it came, which only tensors on the host allow."""
@@ -199,6 +226,7 @@ DOUBTS = (
     has_host_twin,
     kept_on_host,
     table_of_schedule,
+    schedule_on_host,
     turned_into_an_array,
     brought_above,
     declared_as_list,
