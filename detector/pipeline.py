@@ -36,6 +36,7 @@ from awp_lint.detector.work import (
     Brief,
     Chosen,
     Earlier,
+    Facts,
     Made,
     Outcome,
     World,
@@ -104,7 +105,7 @@ class _Run:
         self.cache = cache
         self.count = _Counter(progress, len(self.files))
         self.place = {file.found.path: index for index, file in enumerate(self.files)}
-        self.fresh: dict[int, bytes] = {}  # pickled facts made in this run
+        self.fresh: dict[int, Facts] = {}  # made in this run
         self.unpickled: dict[str, FileFacts] = {}
         whole = settings.exclude == DEFAULT_EXCLUDES  # else who knows what was left out
         self.walked = {file.module for file in self.files if whole and file.is_package and not file.found.named}
@@ -180,13 +181,14 @@ class _Run:
             kept[keys[index]] = dumps(tuple(made.brief))
             if made.facts is not None:
                 self.fresh[index] = made.facts
-                kept[self._key("facts", index)] = made.facts
+                if isinstance(made.facts, bytes):
+                    kept[self._key("facts", index)] = made.facts
             self.count.add()
         self.cache.put_many(kept)
         return [found[index] for index in range(len(self.files))]
 
-    def _facts(self, index: int) -> bytes:
-        """The pickled facts of a file in scope, made again where the cache has lost them."""
+    def _facts(self, index: int) -> Facts:
+        """The facts of a file in scope, made again where the cache has lost them."""
         data = self.fresh.get(index)
         if data is None:
             name = self._key("facts", index)
@@ -249,12 +251,14 @@ class _Run:
                 noted = answers.get(answer_keys[index])
                 earlier = Earlier(known[keys[index]], noted) if noted is not None and keys[index] in known else None
                 tasks.append((self.files[index], earlier))
-            for position, (data, noted) in each(
+            for position, (outcome, noted) in each(
                 outcome_of, tasks, self.settings.jobs, prepare_rules, (world,), _size, _folder
             ):
                 index = todo[position]
-                outcomes[index] = loads(data)
-                kept[keys[index]] = data
+                if isinstance(outcome, bytes):
+                    kept[keys[index]] = outcome
+                    outcome = loads(outcome)
+                outcomes[index] = outcome
                 if noted is not None:
                     kept[answer_keys[index]] = noted
                 self.count.add()

@@ -9,13 +9,13 @@ import fnmatch
 import functools
 import gc
 import hashlib
-import itertools
+import multiprocessing
 import re
 import symtable
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from awp_lint.detector.config import Settings
 from awp_lint.detector.finding import Confidence, Event, Finding, Frame, Mark, MarkKind, Problem
@@ -59,11 +59,15 @@ class Brief(NamedTuple):
     values: bytes = b""  # of the values
 
 
+#: What a file says, as it is or pickled.
+Facts: TypeAlias = "bytes | tuple[FileFacts, FileValues]"
+
+
 class Made(NamedTuple):
-    """The brief of a file and its facts, pickled, where it has any."""
+    """The brief of a file and its facts, where it has any."""
 
     brief: Brief
-    facts: bytes | None
+    facts: Facts | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +134,8 @@ def collect_by_hand() -> None:
     gc.disable()
 
 
+#: Bytes of sources between two looks for garbage, which cost a second and find ten megabytes.
+_MAX_UNCOLLECTED = 200_000_000
 _uncollected = [0]
 
 
@@ -139,7 +145,7 @@ def _collect(size: int) -> None:
     ``size`` is that of the file just done, in bytes.
     """
     _uncollected[0] += size
-    if _uncollected[0] > 40_000_000:
+    if _uncollected[0] > _MAX_UNCOLLECTED:
         _uncollected[0] = 0
         gc.collect()
 
@@ -184,7 +190,12 @@ def facts_of(task: tuple[ReadFile, bool]) -> Made:
         told = " ".join(f"{type(error).__name__}: {error}".split())[:200]
         return Made(Brief(Failure(f"its analysis failed ({told}): please report it")), None)
     brief = _digests(facts, values) if _settings[0].cache else Brief(None)
-    return Made(brief, dumps((packed(facts), values)))
+    return Made(brief, dumps((packed(facts), values)) if _in_bytes(_settings[0]) else (facts, values))
+
+
+def _in_bytes(settings: Settings) -> bool:
+    """Whether results are pickled where they are made: for the cache, or for another process."""
+    return settings.cache or multiprocessing.parent_process() is not None
 
 
 def _digests(facts: FileFacts, values: FileValues) -> Brief:
@@ -194,8 +205,10 @@ def _digests(facts: FileFacts, values: FileValues) -> Brief:
     return Brief(None, shape(facts), digest.digest())
 
 
-def load_facts(data: bytes) -> tuple[FileFacts, FileValues]:
-    """The facts of a file from their pickled form."""
+def load_facts(data: Facts) -> tuple[FileFacts, FileValues]:
+    """The facts of a file from the form that they are in."""
+    if not isinstance(data, bytes):
+        return data
     facts, values = loads(data)
     assert isinstance(facts, tuple) and isinstance(values, FileValues)
     return unpacked(facts), values
@@ -262,8 +275,8 @@ class Earlier(NamedTuple):
     answers: bytes
 
 
-def outcome_of(task: tuple[ReadFile, Earlier | None]) -> tuple[bytes, bytes | None]:
-    """Outcome and answers of one file, pickled; no answers where nothing is remembered."""
+def outcome_of(task: tuple[ReadFile, Earlier | None]) -> tuple[Outcome | bytes, bytes | None]:
+    """Outcome and answers of one file; both are pickled where they are remembered, else there are no answers."""
     file, earlier = task
     world = _world[0]
     assert world.linked is not None
@@ -274,10 +287,8 @@ def outcome_of(task: tuple[ReadFile, Earlier | None]) -> tuple[bytes, bytes | No
     answers: Answers = {}
     outcome = look_at(file, from_project(world.linked, file.found.path, answers), world)
     answers["world",] = world.world
-    data = dumps(outcome)
-    noted = dumps(answers) if world.settings.cache else None
     _collect(file.size)
-    return data, noted
+    return dumps(outcome) if _in_bytes(world.settings) else outcome, dumps(answers) if world.settings.cache else None
 
 
 def _still_holds(file: ReadFile, earlier: Earlier, world: World) -> tuple[bytes, bytes] | None:
@@ -347,12 +358,7 @@ def _cell_problems(path: str, notebook: Notebook) -> tuple[Problem, ...]:
 
 def _to_search(text: str, vocabulary: Vocabulary, facts: FileFacts, project: Asking, world: World) -> str | None:
     """The text less the functions in which no rule can find anything at the wanted confidence; None if that is all."""
-    if not vocabulary.holds(*world.chosen.words):
-        return None
     low = world.settings.confidence is Confidence.LOW or "awp:" in text  # a comment may silence what is hidden
-    anywhere = [(word.decode(), found) for word, found in world.chosen.anywhere.items() if vocabulary.holds(word)]
-    lines = source_lines(text) if anywhere else []
-    places = [(lines_with(word, text), found) for word, found in anywhere]
 
     def runs(number: int, function: FunctionFact) -> bool:
         frequency, cold, _ = project.heat(number)
@@ -361,8 +367,20 @@ def _to_search(text: str, vocabulary: Vocabulary, facts: FileFacts, project: Ask
         # a script's own loops count too
         return bool(frequency.path) or any(call.loops for call in function.calls)
 
+    running = {number for number, function in enumerate(facts.functions) if runs(number, function)}
+    if running or facts.loops:
+        if not vocabulary.holds(*world.chosen.words):
+            return None
+        anywhere = [word for word in world.chosen.anywhere if vocabulary.holds(word)]
+    else:
+        anywhere = [word for word in world.chosen.anywhere if vocabulary.has(word)]
+        if not anywhere:
+            return None
+    lines = source_lines(text) if anywhere else []
+    places = [(lines_with(word.decode(), text), world.chosen.anywhere[word]) for word in anywhere]
+
     def needed(number: int, function: FunctionFact) -> bool:
-        if runs(number, function):
+        if number in running:
             return True
         first, last = function.line, function.body[1]
         body: str | None = None
@@ -374,8 +392,6 @@ def _to_search(text: str, vocabulary: Vocabulary, facts: FileFacts, project: Ask
                     return True
         return False
 
-    if not anywhere and not facts.loops and not any(itertools.starmap(runs, enumerate(facts.functions))):
-        return None
     return without_bodies(text, facts, needed)
 
 

@@ -95,70 +95,76 @@ def _dispatch(rules: tuple[Rule, ...]) -> Dispatch:
 
 
 class Vocabulary:
-    """Tells of many words whether a text holds them.
+    """Tells of words whether a text holds them.
 
     Most are not there: those of rules are looked for among the text's different identifiers before the whole of it.
     """
 
     def __init__(self, text: str) -> None:
         self._raw = text.encode("utf-8", "surrogatepass")
-        parts = _parts_of(set(self._raw.translate(_APART).split()))
-        # a word that is its own part has been seen, one without a part can be anywhere
-        self._words = {w for part in (*parts, b"") for w in _by_part()[part] if w == part or w in self._raw}
+        self._known: dict[bytes, bool] = {}
+
+    @functools.cached_property
+    def _parts(self) -> frozenset[bytes]:
+        return _parts_of(set(self._raw.translate(_APART).split()))
+
+    def has(self, word: bytes) -> bool:
+        """Whether the text holds one word, anywhere: the quick way to ask of a few."""
+        return word in self._raw
 
     def holds(self, *words: bytes) -> bool:
         """Whether the text holds one of the words, anywhere."""
-        if not self._words.isdisjoint(words):
-            return True
-        return any(word in self._raw for word in _unknown(words))
+        return any(map(self._holds, words))
+
+    def _holds(self, word: bytes) -> bool:
+        known = self._known.get(word)
+        if known is None:
+            part = _parts().get(word, b"")
+            # a word that is its own part has been seen, one without a part can be anywhere
+            known = not part or part in self._parts
+            if known and part != word:
+                known = word in self._raw
+            self._known[word] = known
+        return known
 
 
-_seen: set[bytes] = set()
-_telling: dict[bytes, frozenset[bytes]] = {}  # identifiers that hold words of rules, or parts of some, to these
+_MAX_TOLD = 150_000  # identifiers of which it is remembered what they hold
+_told: dict[bytes, frozenset[bytes]] = {}  # identifiers, to what they hold of the words of rules
+_shared: dict[frozenset[bytes], frozenset[bytes]] = {}
 
 
-def _parts_of(identifiers: set[bytes]) -> set[bytes]:
+def _parts_of(identifiers: set[bytes]) -> frozenset[bytes]:
     """What identifiers hold of the words of rules. The same identifiers come in most files of a project."""
-    new = identifiers - _seen
-    if new:
-        if len(_seen) > 100_000:
-            _seen.clear()
-        _seen.update(new)
-        together = b" %b " % b" ".join(new)
-        for core in filter(None, _by_part()):
-            at = together.find(core)
-            while at >= 0:
-                end = together.index(b" ", at)
-                identifier = together[together.rindex(b" ", 0, at) + 1 : end]
-                _telling[identifier] = _telling.get(identifier, frozenset()) | {core}
-                at = together.find(core, end)
-    return set().union(*[_telling[identifier] for identifier in identifiers if identifier in _telling])
+    found = set(map(_told.get, identifiers))
+    if None in found:
+        if len(_told) > _MAX_TOLD:
+            _told.clear()
+        _tell([identifier for identifier in identifiers if identifier not in _told])
+        found = set(map(_told.get, identifiers))
+    return frozenset().union(*(parts for parts in found if parts is not None))
+
+
+def _tell(identifiers: Sequence[bytes]) -> None:
+    """Note what identifiers hold, all of them searched together."""
+    together = b" %b " % b" ".join(identifiers)
+    held: dict[bytes, set[bytes]] = {}
+    for part in {*_parts().values()} - {b""}:
+        at = together.find(part)
+        while at >= 0:
+            end = together.index(b" ", at)
+            held.setdefault(together[together.rindex(b" ", 0, at) + 1 : end], set()).add(part)
+            at = together.find(part, end)
+    for identifier in identifiers:
+        parts = frozenset(held.get(identifier, ()))
+        _told[identifier] = _shared.setdefault(parts, parts)
 
 
 @functools.cache
-def _by_part() -> dict[bytes, list[bytes]]:
-    """The words of all rules by the part by which each is looked for."""
-    found: dict[bytes, list[bytes]] = {b"": []}
-    for word in _words():
-        found.setdefault(_core(word), []).append(word)
-    return found
-
-
-@functools.cache
-def _words() -> frozenset[bytes]:
-    """The words of all rules."""
-    return frozenset(word for rule in all_rules() for word in rule.words)
-
-
-@functools.cache
-def _unknown(words: tuple[bytes, ...]) -> tuple[bytes, ...]:
-    """Those of some words that are of no rule."""
-    return tuple(word for word in words if word not in _words())
-
-
-def _core(word: bytes) -> bytes:
-    """The longest part of a word that can only stand within one identifier, "" where it has none."""
-    return max(_IDENTIFIERS.findall(word), key=len, default=b"")
+def _parts() -> dict[bytes, bytes]:
+    """The words of all rules, each with the longest part of it that can only stand within one identifier, "" where it
+    has none."""
+    words = {word for rule in all_rules() for word in rule.words}
+    return {word: max(_IDENTIFIERS.findall(word), key=len, default=b"") for word in words}
 
 
 def _renamed(view: FunctionView, file: FileView) -> dict[str, str]:

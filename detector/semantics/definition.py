@@ -44,7 +44,7 @@ class Definition:
         self._nodes: dict[tuple[type[ast.AST], ...], list[ast.AST]] = {}
 
     @cached_property
-    def _tables(self) -> tuple[dict[ast.AST, ast.AST], dict[type[ast.AST], list[ast.AST]], list[FunctionNode]]:
+    def tables(self) -> tuple[dict[ast.AST, ast.AST], dict[type[ast.AST], list[ast.AST]], list[FunctionNode]]:
         parents: dict[ast.AST, ast.AST] = {}
         by_type: dict[type[ast.AST], list[ast.AST]] = {}
         inner: list[FunctionNode] = []
@@ -71,11 +71,10 @@ class Definition:
                 children = _outer_children(node)
             else:
                 children = child_nodes(node)
-            if children:
-                for child in children:
-                    parents[child] = node
-                children.reverse()
-                stack += children
+            for child in children:
+                parents[child] = node
+            children.reverse()
+            stack += children
         return parents, by_type, inner
 
     @property
@@ -91,7 +90,7 @@ class Definition:
         """The nodes of exactly these types, in source order."""
         known = self._nodes.get(types)
         if known is None:
-            by_type = self._tables[1]
+            by_type = self.tables[1]
             if len(types) == 1:
                 known = by_type.get(types[0], [])
             else:
@@ -104,11 +103,11 @@ class Definition:
 
     def parent(self, node: ast.AST) -> ast.AST | None:
         """The node around it, None for the definition itself and for nodes of other definitions."""
-        return self._tables[0].get(node)
+        return self.tables[0].get(node)
 
     def ancestors(self, node: ast.AST) -> Iterator[tuple[ast.AST, ast.AST]]:
         """Pairs (child, parent), from the node outwards up to the definition."""
-        parents = self._tables[0]
+        parents = self.tables[0]
         child = node
         while (parent := parents.get(child)) is not None:
             yield child, parent
@@ -154,7 +153,7 @@ class Definition:
     @cached_property
     def _bindings(self) -> dict[str, list[ast.stmt]]:
         found: dict[str, list[ast.stmt]] = {}
-        has_classes = bool(self._tables[1].get(ast.ClassDef))
+        has_classes = bool(self.tables[1].get(ast.ClassDef))
 
         def bind(name: str, node: ast.AST) -> None:
             if has_classes and self._in_class_body(node):
@@ -164,9 +163,9 @@ class Definition:
             if not known or known[-1] is not statement:
                 known.append(statement)
 
-        for node in self.nodes(ast.Name):
-            if isinstance(node, ast.Name) and isinstance(node.ctx, (ast.Store, ast.Del)):
-                bind(node.id, node)
+        for node in self.tables[1].get(ast.Name, ()):
+            if node.ctx.__class__ is not ast.Load:  # type: ignore[attr-defined]
+                bind(node.id, node)  # type: ignore[attr-defined]
         for node in self.nodes(ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef):
             assert isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
             bind(node.name, node)
@@ -178,7 +177,7 @@ class Definition:
             if (name := getattr(node, "name", None)) is not None:
                 bind(name, node)
         for statements in found.values():
-            statements.sort(key=_position)
+            statements.sort(key=position)
         return found
 
     def _in_class_body(self, node: ast.AST) -> bool:
@@ -213,7 +212,7 @@ class Definition:
                 if name not in hidden:
                     found.setdefault(name, []).extend(nodes)
         for nodes in found.values():
-            nodes.sort(key=_position)
+            nodes.sort(key=position)
         return found
 
     def uses(self, name: str) -> Sequence[ast.Name]:
@@ -358,10 +357,10 @@ def _sorted(nodes: list[ast.AST]) -> list[ast.AST]:
     try:
         return sorted(nodes, key=_place)
     except AttributeError:
-        return sorted(nodes, key=_position)
+        return sorted(nodes, key=position)
 
 
-def _position(node: ast.AST) -> tuple[int, int]:
+def position(node: ast.AST) -> tuple[int, int]:
     return getattr(node, "lineno", 0), getattr(node, "col_offset", 0)
 
 
@@ -392,38 +391,3 @@ def _outer_children(node: FunctionNode) -> list[ast.AST]:
     found.extend(args.defaults)
     found.extend(default for default in args.kw_defaults if default is not None)
     return found
-
-
-def definitions(tree: ast.Module) -> list[Definition]:
-    """All definitions of a file in source order, the module's top level first."""
-    top = Definition(tree, "<module>", None, None, "")
-    found = [top]
-    pending = [top]
-    while pending:
-        outer = pending.pop()
-        for node in outer._tables[2]:
-            cls, prefix = _holder(outer, node)
-            name = "<lambda>" if isinstance(node, ast.Lambda) else node.name
-            inner = Definition(node, prefix + name, outer, cls, prefix + name + ".")
-            outer.nested.append(inner)
-            found.append(inner)
-            pending.append(inner)
-    found[1:] = sorted(found[1:], key=lambda d: _position(d.node))
-    return found
-
-
-def _holder(outer: Definition, node: FunctionNode) -> tuple[ast.ClassDef | None, str]:
-    """The class whose body directly holds the function, and the qualified prefix of its name."""
-    classes: list[str] = []
-    nearest: ast.ClassDef | None = None
-    direct = True
-    for child, parent in outer.ancestors(node):
-        if isinstance(parent, ast.ClassDef):
-            if child not in parent.body:  # a lambda in a decorator or a base
-                continue
-            if not classes and direct:
-                nearest = parent
-            classes.append(parent.name)
-    if isinstance(node, ast.Lambda):
-        nearest = None
-    return nearest, outer.prefix + "".join(f"{name}." for name in reversed(classes))

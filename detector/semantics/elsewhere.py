@@ -30,6 +30,7 @@ _SCRIPTS = re.compile(r"(^|/)(quantize|calibrate)_\w+\.py$|(^|/)(model_|componen
 #: Plain forms of operators, which run where there is no kernel.
 _PLAIN_PATH = re.compile(r"(^|/)torch_(native|ref|reference)(_\w+)?(\.py$|/)|(^|/)torch_ops/|(^|/)backends?/default/")
 _PLAIN_NAME = re.compile(r"TorchNative|(^|\.)(_?naive_\w+|\w+_naive|\w+_reference)$")
+_NAME = re.compile("|".join(pattern.pattern for pattern in (_MACHINE_NAME, _TOOL_NAME, _PLAIN_NAME)))
 #: The plain form of an operator with a method a machine, compiled with the model around it or run without kernels. It
 #: is the usual one in classes that choose by themselves.
 _NATIVE = re.compile(r"(^|\.)forward_native(?=\.|$)")
@@ -43,9 +44,7 @@ def _aside(path: str) -> bool:
 
 def runs_elsewhere(path: str, qualname: str) -> bool:
     """Whether a function of a file runs on other machines, to find faults, or where there is no kernel, if ever."""
-    return _aside(path.replace("\\", "/")) or any(
-        pattern.search(qualname) for pattern in (_MACHINE_NAME, _TOOL_NAME, _PLAIN_NAME)
-    )
+    return _aside(path.replace("\\", "/")) or _NAME.search(qualname) is not None
 
 
 def is_plain_form(qualname: str, bases: Iterable[str]) -> bool:

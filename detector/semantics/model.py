@@ -15,7 +15,8 @@ from typing import Any
 from awp_lint.detector.config import Settings
 from awp_lint.detector.semantics import once, paths, regions
 from awp_lint.detector.semantics.asking import Asking, Entered, ProjectView, from_project
-from awp_lint.detector.semantics.definition import Definition, DefinitionNode, LoopNode, definitions
+from awp_lint.detector.semantics.defined import definitions
+from awp_lint.detector.semantics.definition import Definition, DefinitionNode, LoopNode
 from awp_lint.detector.semantics.extract import extract
 from awp_lint.detector.semantics.facts import BranchFact, FileFacts
 from awp_lint.detector.semantics.index import IndexedFile
@@ -52,7 +53,7 @@ class FileModel:
         self.settings = settings
         self.project = project
         self.file_regions = regions.file_regions(path)
-        self._definitions = definitions(tree)
+        self._definitions = definitions(tree, text)
         self.names = FileNames(facts, module, is_package)
         self.memo: dict[Any, Any] = {}
         self.known = Known()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 
 from awp_lint.detector.semantics.conditions import held
-from awp_lint.detector.semantics.definition import Definition, descendants
+from awp_lint.detector.semantics.definition import Definition, child_nodes, descendants
 
 _PLAIN = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Return)
 _MAYBE = (ast.IfExp, ast.BoolOp, ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
@@ -35,7 +35,7 @@ def used_outright(definition: Definition) -> dict[str, int]:
                 name = part.value.id
                 if name in kept:
                     found[name] = min(found.get(name, part.lineno), part.lineno)
-            waiting += ast.iter_child_nodes(part)
+            waiting += child_nodes(part)
     return found
 
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 
 from awp_lint.detector.finding import Confidence, Event, MarkKind, RootCause
+from awp_lint.detector.semantics.definition import descendants
 from awp_lint.detector.semantics.values import Kind
 from awp_lint.detector.semantics.view import FileView, FunctionView
 from awp_lint.rules.base import Candidate, Rule
@@ -128,15 +129,11 @@ def _mixed(node: ast.BinOp | ast.Call) -> frozenset[str] | None:
         return frozenset(names) if len(names) == 2 and _SCALE.search(ast.unparse(scale)) else None
     if not isinstance(node.op, ast.Add | ast.Sub):
         return None
-    text = ast.unparse(node)
-    if not _SCALE.search(text):
+    operators = {part.op.__class__ for part in descendants(node) if isinstance(part, ast.BinOp)}
+    if ast.Sub not in operators or ast.Mult not in operators:
         return None
-    minus = [p for p in ast.walk(node) if isinstance(p, ast.BinOp) and isinstance(p.op, ast.Sub)]
-    scaled = [p for p in ast.walk(node) if isinstance(p, ast.BinOp) and isinstance(p.op, ast.Mult)]
     plain = [n for n in names_in(node) if not _SCALE.search(n)]
-    if not scaled or len(plain) != 2 or not minus:
-        return None
-    return frozenset(plain)
+    return frozenset(plain) if len(plain) == 2 and _SCALE.search(ast.unparse(node)) else None
 
 
 def _made_by(name: str, node: ast.AST, view: FunctionView) -> ast.Call | None:

@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterable, Iterator
 
+from awp_lint.detector.semantics.defined import held_statements
 from awp_lint.detector.semantics.values import Kind
 from awp_lint.detector.semantics.view import FunctionView, LoopKind
 from awp_lint.rules.common import ancestors, callee, loop_body, names_in, target_names
@@ -158,10 +159,13 @@ def bound_by(names: frozenset[str], loop: ast.AST) -> frozenset[str]:
     """The names, and those of a loop's body that are made of them."""
     reached = set(names)
     for statement in loop_body(loop):
-        for node in ast.walk(statement):
-            if isinstance(node, ast.Assign) and names_in(node.value) & reached:
-                for target in node.targets:
-                    reached |= target_names(target)
+        level: list[ast.AST] = [statement]
+        while level:
+            for node in level:
+                if isinstance(node, ast.Assign) and names_in(node.value) & reached:
+                    for target in node.targets:
+                        reached |= target_names(target)
+            level = [inner for node in level for inner in held_statements(node)]
     return frozenset(reached)
 
 

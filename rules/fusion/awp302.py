@@ -183,9 +183,12 @@ _ROOTS = frozenset({"rsqrt", "sqrt", "std", "pow", "reciprocal"})
 
 def _takes_root(view: FunctionView) -> bool:
     """Whether the definition may take the root that a norm divides by."""
-    return bool(_ROOTS & called(view)) or any(
-        isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow) for node in view.nodes(ast.BinOp)
-    )
+    known: dict[None, bool] = view.memo.setdefault(_takes_root, {})
+    if not known:
+        known[None] = bool(_ROOTS & called(view)) or any(
+            isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow) for node in view.nodes(ast.BinOp)
+        )
+    return known[None]
 
 
 def _whole(node: ast.expr, view: FunctionView) -> bool:

@@ -251,10 +251,11 @@ def _has_forward(view: FunctionView, file: FileView) -> bool:
 
 
 def _is_module(view: FunctionView, file: FileView) -> bool:
-    known = view.memo.setdefault(_is_module, {})
-    if not known:
+    known: dict[tuple[str | None, frozenset[str]], bool] = file.memo.setdefault(_is_module, {})
+    of_class = view.class_name, view.class_bases
+    if of_class not in known:
         modules = (".Module", "LightningModule")
         # A base in a file that is not shown may be one: who has a `forward` and a base is called by others.
         forward = bool(view.class_bases) and _has_forward(view, file)
-        known[None] = forward or any(b.startswith("torch.nn.") or b.endswith(modules) for b in view.class_bases)
-    return bool(known[None])
+        known[of_class] = forward or any(b.startswith("torch.nn.") or b.endswith(modules) for b in view.class_bases)
+    return known[of_class]

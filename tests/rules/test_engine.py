@@ -251,3 +251,9 @@ def test_a_vocabulary_holds_one_of_many_words() -> None:
     assert Vocabulary("x = unheard_of").holds(b"torch", b"unheard_of")
     assert not Vocabulary("x = y").holds(b"torch", b"unheard_of")
     assert not Vocabulary("x = y").holds()
+
+
+def test_a_vocabulary_says_the_same_of_one_word_either_way() -> None:
+    told = Vocabulary("x = y.item()  # .cuda")
+    for word in (b".item", b".cuda(", b"cuda", b"unheard_of", b"["):
+        assert told.has(word) is told.holds(word)

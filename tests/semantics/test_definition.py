@@ -5,7 +5,10 @@ from __future__ import annotations
 import ast
 import textwrap
 
-from awp_lint.detector.semantics.definition import Definition, definitions
+import pytest
+
+from awp_lint.detector.semantics.defined import definitions
+from awp_lint.detector.semantics.definition import Definition
 
 SOURCE = textwrap.dedent(
     """
@@ -47,6 +50,43 @@ def test_definitions_in_source_order() -> None:
     assert method.cls is not None and method.cls.name == "Outer"
     assert found[3].cls is None and found[3].outer is method
     assert method.first_line == 7 and ast.unparse(method.node).startswith("@decorate")
+
+
+SCATTERED = """
+if flag:
+    def one(): ...
+else:
+    class Held:
+        try:
+            def two(self):
+                with lock:
+                    class Inner:
+                        def three(self): ...
+                for _ in rows:
+                    async def four(): ...
+                else:
+                    key = lambda row: row
+        except ImportError:
+            def five(self): ...
+        finally:
+            def six(self):
+                match mode:
+                    case 1:
+                        def seven(): ...
+"""
+
+
+@pytest.mark.parametrize("source", [SOURCE, SCATTERED, SCATTERED.replace("lambda row: row", "rows[0]")])
+def test_the_text_of_a_file_only_spares_work(source: str) -> None:
+    tree = ast.parse(source)
+
+    def told(text: str | None) -> list[tuple[object, ...]]:
+        found = definitions(tree, text)
+        return [(d.qualname, d.node, d.cls, d.prefix, [inner.node for inner in d.nested]) for d in found]
+
+    assert told(source) == told(None)
+    names = {name for name, *_ in told(source)}
+    assert source is SOURCE or {"one", "Held.two", "Held.two.Inner.three", "Held.two.four", "Held.six.seven"} <= names
 
 
 def test_nodes_leave_nested_definitions_out_and_take_their_defaults() -> None:
