@@ -210,15 +210,22 @@ class CallGraph:
         found: list[int] = []
         for thing in base:
             if thing.kind in INSTANCES:
-                nodes = self._method_nodes(thing.number, name, thing.kind)
+                nodes = (
+                    () if self._is_property(thing.number, name) else self._method_nodes(thing.number, name, thing.kind)
+                )
                 if not nodes:
-                    nodes = self._callable_nodes(self.resolver.attribute(thing.number, name))
+                    nodes = self._callable_nodes(self.resolver.member(thing, name))
                 found.extend(nodes)
             elif thing.kind == "items":
                 found.extend(self._member_nodes(thing.held, name))
             else:
                 found.extend(self._callable_nodes(self.resolver._members((thing,), name, 0)))
         return tuple(dict.fromkeys(found))
+
+    def _is_property(self, cid: int, name: str) -> bool:
+        """Whether an object gives what a property returns: it is that which ``x.name(…)`` calls."""
+        method = self.index.method(cid, name)
+        return method is not None and self.index.functions[method].binding == "property"
 
     def _callable_nodes(self, things: Sequence[Thing], depth: int = 0) -> tuple[int, ...]:
         """The functions that calling one of these runs."""

@@ -10,10 +10,13 @@ from awp_lint.detector.semantics.binding import Binding
 from awp_lint.detector.semantics.drafts import FunctionDraft
 from awp_lint.detector.semantics.facts import GUARD_LAST, GUARD_REFERENCE, GUARD_START, SELF, UNKNOWN, CallFact
 from awp_lint.detector.semantics.stopwords import BUILTINS, METHODS
+from awp_lint.detector.semantics.view import LoopKind
 
 _STARTERS = frozenset(
     ("Thread", "Process", "submit", "run_in_executor", "to_thread", "create_task", "run_in_threadpool")
 )
+#: Solvers of differential equations, which ask what they are given for every step that they take.
+_SOLVERS = frozenset(("odeint", "odeint_adjoint", "odeint_event", "sdeint", "solve_ivp"))
 #: Builtins that ask something of a class or a function and never call it.
 _ASKERS = frozenset(("isinstance", "issubclass", "hasattr", "callable", "id", "repr", "print"))
 
@@ -55,6 +58,8 @@ class Calling(Binding):
         if name in _ASKERS:
             return
         start = GUARD_START if name in _STARTERS else 0
+        if name in _SOLVERS:
+            loops = (*loops, LoopKind.STEPS.value)
         for arg in node.args:
             self.reference(arg, f, loops, guard | start)
         for keyword in node.keywords:

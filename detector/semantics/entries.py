@@ -130,6 +130,8 @@ _ASKED_NAME = re.compile(
     r"(\w+_)?(sentences?|texts?|prompts?|queries|query|corpus|documents?|passages|questions|images?|audios?|class_?names"
     r"|input_ids|inputs)"
 )
+#: Those that come from outside, before anything is made of them.
+_DATA_NAME = re.compile(r"(\w+_)?(sentences?|texts?|prompts?|queries|documents?|passages|questions|images?|audios?)")
 #: What is done to a model, or to judge it, and not with it; and what goes through a video, a whole model a frame.
 _CHANGES = re.compile(
     r"(^|_)(init\w*|reset|load|save|copy|update|merge|fuse|fold|convert|export|trace|quanti[sz]e\w*|calibrat\w*|prune\w*|tune"
@@ -249,11 +251,12 @@ def convention(function: FunctionFact, class_names: Iterable[str], is_module: bo
 
 def _infers(function: FunctionFact, name: str) -> bool:
     """Whether a public function says that it is there for inference: by its mode, or, as weights are changed without
-    gradients too, by steps or tokens that it takes without them."""
+    gradients too, by steps or tokens that it takes without them, or by texts or images that it is given."""
     if name.startswith("_") or Region(function.regions) != Region.INFERENCE or _CHANGES.search(name):
         return False
     steps = any(loop.kind in (LoopKind.STEPS.value, LoopKind.TOKENS.value) for loop in function.loops)
-    return steps or "torch.inference_mode" in function.decorators
+    asked = function.cls >= 0 and any(map(_DATA_NAME.fullmatch, function.parameters))
+    return steps or asked or "torch.inference_mode" in function.decorators
 
 
 def _works_on_data(function: FunctionFact) -> bool:

@@ -108,7 +108,7 @@ class Resolver:
         found: list[Thing] = []
         for thing in base:
             if thing.kind in INSTANCES:
-                found.extend(self.attribute(thing.number, name, depth + 1))
+                found.extend(self.member(thing, name, depth + 1))
             elif thing.kind == "class":
                 method = self.index.method(thing.number, name)
                 if method is not None:
@@ -133,6 +133,21 @@ class Resolver:
             if method is not None:
                 return method
         return None
+
+    def member(self, thing: Thing, name: str, depth: int = 0) -> Things:
+        """What ``x.name`` is for an object: where its class leaves it to the derived ones, what those set it to."""
+        found = self.attribute(thing.number, name, depth)
+        if thing.kind == "exact" or any(known.kind != "library" for known in found):
+            return found
+        return found + self._left_to_derived(thing.number, name, depth)
+
+    def _left_to_derived(self, cid: int, name: str, depth: int) -> Things:
+        below = self.index.below(cid)
+        if len(below) > _MAX_THINGS or depth > _MAX_DEPTH:
+            return ()
+        assigned = (pair for current in below for pair in self._assigned(current).get(name, ()))
+        found = (_closed(thing) for gid, ref in assigned for thing in self.things(gid, ref, depth + 1))
+        return self._limited(tuple(thing for thing in found if thing.kind != "library"))
 
     def attribute(self, cid: int, name: str, depth: int = 0) -> Things:
         """What ``x.name`` is for an instance ``x`` of a class: a method, or what was assigned."""

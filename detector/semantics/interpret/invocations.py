@@ -22,6 +22,11 @@ from awp_lint.detector.semantics.values import UNKNOWN, Certainty, Device, Kind,
 from awp_lint.detector.semantics.values import held as values_held
 
 
+def _of_method_around(m: Machine, name: str) -> bool:
+    """Whether a function within a method means the method's own object."""
+    return name == "self" and name in m.enclosing
+
+
 @expression(ast.Call)
 def _call(m: Machine, node: ast.Call) -> Value:
     m.steps += 1
@@ -33,7 +38,7 @@ def _call(m: Machine, node: ast.Call) -> Value:
     callee: Value
     if function.__class__ is ast.Attribute:
         base = function.value
-        if base.__class__ is ast.Name and base.id == m.self_name:
+        if base.__class__ is ast.Name and (base.id == m.self_name or _of_method_around(m, base.id)):
             callee = evaluate(m, function)
             receiver = None
         else:
