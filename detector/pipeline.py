@@ -61,11 +61,15 @@ def analyse(files: Sequence[ReadFile], settings: Settings, cache: Cache, progres
 
 @contextmanager
 def _own_garbage() -> Iterator[None]:
-    """Leave garbage collection as it was, whatever the stages did in this process."""
+    """Leave garbage collection as it was, whatever the stages did in this process.
+
+    What they have made counts as old from then on: as new it would be looked through at the very next occasion.
+    """
     enabled = gc.isenabled()
     try:
         yield
     finally:
+        gc.freeze()
         gc.unfreeze()
         if enabled:
             gc.enable()
