@@ -21,7 +21,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -76,18 +76,23 @@ def run(program: str, size: str, budget: float, requests: int | None) -> Result:
         began = time.monotonic()
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, stdin=subprocess.DEVNULL)
         seconds = time.monotonic() - began
+        said = done.stderr.strip()
         if done.returncode != 0 or not report.exists():
-            return Result(program, seconds, error=done.stderr.strip()[-300:] or f"exit code {done.returncode}")
-        return read(program, json.loads(report.read_text(encoding="utf-8")), seconds)
+            return Result(program, seconds, error=said[-300:] or f"exit code {done.returncode}")
+        result = read(program, json.loads(report.read_text(encoding="utf-8")), seconds)
+        return replace(result, error=f"{result.error}: {said[-300:]}") if result.error else result
 
 
 def read(program: str, report: dict[str, Any], seconds: float) -> Result:
     """The figures of a JSON report."""
     profile = report["profile"] or {}
     found = [finding for finding in report["findings"] if finding["origin"] == "dependency"]
+    code = profile.get("exit_code")
+    failed = bool(code) and profile.get("unit_ms") is None  # it ended before anything could be measured
     return Result(
         program=program,
         seconds=seconds,
+        error=f"the program ended with {code}" if failed else "",
         unit=profile.get("unit") or "",
         unit_ms=profile.get("unit_ms"),
         gap_ratio=profile.get("gap_ratio"),
@@ -112,6 +117,8 @@ def _place(finding: dict[str, Any]) -> tuple[str, str, str, str]:
 
 def shown(result: Result) -> str:
     """A program's findings and patches."""
+    if result.error:
+        return f"{result.program} failed: {result.error}"
     lines = [f"{result.program}: {len(result.places)} findings in packages"]
     lines += [f"  {rule} {place}: {verdict}; {reason}" for rule, place, verdict, reason in result.places]
     rows = [["patch", "place", "predicted %", "measured %", "pairs", "verdict", "results"]]

@@ -158,14 +158,11 @@ def fit_cost(program: Program, unit_ms: float, fastest_ms: float, known: Sequenc
     Where launches hide behind the device the unit's time says nothing of them. How long the host waits for the device
     then does: with it a step takes ``unit_ms``, and the waits among the ``known`` statements what was measured.
     """
-    least, most = run(program, Host(MAX_COST_NS)).unit_ms, run(program, Host()).unit_ms
-    if most - least >= MATTERS * fastest_ms:
+    dear, free = run(program, Host(MAX_COST_NS)), run(program, Host())
+    if free.unit_ms - dear.unit_ms >= MATTERS * fastest_ms:
         return _solve(lambda cost: -run(program, Host(cost)).unit_ms, -fastest_ms, 0.0, MAX_COST_NS)
-    waits = [
-        one
-        for one in known
-        if _took(program, Host(MAX_COST_NS), [one]) - _took(program, Host(), [one]) >= MATTERS * unit_ms * len(one.rows)
-    ]
+    matters = MATTERS * unit_ms
+    waits = [one for one in known if _took(dear, [one]) - _took(free, [one]) >= matters * len(one.rows)]
     if not waits:
         return USUAL_COST_NS
     measured, host = sum(one.measured_ms * len(one.rows) for one in waits), Host(USUAL_COST_NS)
@@ -173,16 +170,15 @@ def fit_cost(program: Program, unit_ms: float, fastest_ms: float, known: Sequenc
         scaled = fit_scale(program, host, unit_ms)
 
         def waited(cost: float, scaled: Host = scaled) -> float:
-            return _took(program, replace(scaled, cost_ns=cost), waits)
+            return _took(run(program, replace(scaled, cost_ns=cost)), waits)
 
         host = replace(scaled, cost_ns=_solve(waited, measured, 0.0, MAX_COST_NS))
     return host.cost_ns
 
 
-def _took(program: Program, host: Host, statements: Sequence[Statement]) -> float:
+def _took(outcome: Outcome, statements: Sequence[Statement]) -> float:
     """What statements take in a replay, all executions together, in ms."""
-    marks = run(program, host).marks
-    return sum(marks[row] for one in statements for row in one.rows)
+    return sum(outcome.marks[row] for one in statements for row in one.rows)
 
 
 def fit_scale(program: Program, host: Host, unit_ms: float) -> Host:

@@ -135,20 +135,21 @@ def brought_above(case: Case) -> bool:
 
 def _tensors(view: FunctionView) -> set[str]:
     """The parameters that are declared to be tensors."""
-    if isinstance(view.node, ast.Module | ast.Lambda):
-        return set()
+    return {name for name, declared in _declared(view) if "Tensor" in ast.unparse(declared)}
+
+
+def _declared(view: FunctionView) -> list[tuple[str, ast.expr]]:
+    """The parameters with annotations, and these."""
+    if isinstance(view.node, ast.Module):
+        return []
     arguments = (*view.node.args.posonlyargs, *view.node.args.args, *view.node.args.kwonlyargs)
-    return {a.arg for a in arguments if a.annotation is not None and "Tensor" in ast.unparse(a.annotation)}
+    return [(a.arg, a.annotation) for a in arguments if a.annotation is not None]
 
 
 @doubt("AWP10[1-5]")
 def declared_as_list(case: Case) -> bool:
     """It comes from a parameter that may be a list by its declaration, as most callers have it."""
-    node = case.view.node
-    if isinstance(node, ast.Module | ast.Lambda):
-        return False
-    arguments = (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)
-    lists = {a.arg for a in arguments if a.annotation is not None and _list_or_tensor(a.annotation)}
+    lists = {name for name, declared in _declared(case.view) if _list_or_tensor(declared)}
     return bool(lists) and not lists.isdisjoint(names_in(case.node))
 
 

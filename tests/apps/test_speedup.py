@@ -114,3 +114,10 @@ def test_findings_in_packages_become_rows(packages: ModuleType) -> None:
     assert [patch.measured for patch in result.patches] == [25.0]
     row = " ".join(packages.overview([result]).splitlines()[1].split())
     assert row == "beams step 8.00 0.50 1 1 present but free 1 1 +25.0 [22.0, 28.0] 61"
+
+
+def test_a_program_that_cannot_run_has_no_figures(packages: ModuleType) -> None:
+    report = {"findings": [], "profile": {"unit": "run", "unit_ms": None, "exit_code": 1}}
+    result = packages.read("classify", report, 2.0)
+    assert result.error == "the program ended with 1"
+    assert "classify failed: the program ended with 1" in packages.overview([result])

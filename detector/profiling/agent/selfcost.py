@@ -40,18 +40,23 @@ def mark_on(code: CodeType) -> AgentMark:
     return AgentMark(MARK, "<awp-lint>", "", "call", line, 4, line, 10, "probe", code.co_firstlineno, None)
 
 
-#: Builtin code of many kinds that keeps the interpreter's lock: our thread would wait for it after each call of torch.
-_THING = {f"key{n}": [n, n / 3, str(n), {"none": None, "more": [True, n]}] for n in range(12)}
-_TEXT = json.dumps(_THING)
-_CALL = functools.partial(json.loads, json.dumps({"a": [1, 2.5, "x"], "b": {"c": None}}))
+def _work() -> tuple[Callable[[], object], Callable[[], None]]:
+    """A call of some microseconds, and other work for the time between two.
 
+    Builtin code of many kinds, which keeps the interpreter's lock: after each call of torch our thread would wait for
+    it. Made when it is needed: the program's start is none of ours.
+    """
+    thing = {f"key{n}": [n, n / 3, str(n), {"none": None, "more": [True, n]}] for n in range(12)}
+    text = json.dumps(thing)
 
-def _other_work() -> None:
-    json.loads(_TEXT)
-    json.dumps(_THING)
-    sorted(_TEXT.split(","))
-    _TEXT.replace("key", "word").upper().partition("WORD7")
-    str.format("{} {!r}", 1, _TEXT)
+    def other() -> None:
+        json.loads(text)
+        json.dumps(thing)
+        sorted(text.split(","))
+        text.replace("key", "word").upper().partition("WORD7")
+        str.format("{} {!r}", 1, text)
+
+    return functools.partial(json.loads, json.dumps({"a": [1, 2.5, "x"], "b": {"c": None}})), other
 
 
 def measure(
@@ -62,20 +67,21 @@ def measure(
     ``marked(call)`` makes one recorded call, ``plain(call)`` the same unrecorded. Medians over turns: any may be
     interrupted.
     """
+    call, other = _work()
     inner, whole, bare, alone = [], [], [], []
     for _ in range(_TURNS):
         first = ring.written()
-        _other_work()
+        other()
         began = perf_counter_ns()
-        marked(_CALL)
+        marked(call)
         whole.append(perf_counter_ns() - began)
-        _other_work()
+        other()
         began = perf_counter_ns()
-        plain(_CALL)
+        plain(call)
         bare.append(perf_counter_ns() - began)
-        _other_work()
+        other()
         began = perf_counter_ns()
-        _CALL()
+        call()
         alone.append(perf_counter_ns() - began)
         times = [time for time, code in ring.records(first) if code >> 1 == MARK]
         if len(times) == 2:
