@@ -32,6 +32,7 @@ class Decode(torch.nn.Module):
     work, heads, copied = 12_000, 48, 1536  # of the planted statements: additions, kernels, rows
     first = second = 0  # additions of the host's before the layers, and between their halves: nothing to be mended
     without: frozenset[str] = frozenset()  # planted statements that the program does not have
+    only: frozenset[str] = frozenset()  # or has alone
 
     def __init__(self, device: str) -> None:
         super().__init__()
@@ -50,6 +51,10 @@ class Decode(torch.nn.Module):
         """One layer."""
         return layer(x, self.linear[number].weight)
 
+    def eager(self, number: int, x: torch.Tensor) -> torch.Tensor:
+        """The same kernel by kernel."""
+        return Decode.half(self, number, x)
+
     def half(self, number: int, x: torch.Tensor) -> torch.Tensor:
         """The first or the second half of the layers."""
         for layer in range(number * self.layers // 2, (number + 1) * self.layers // 2):
@@ -59,7 +64,8 @@ class Decode(torch.nn.Module):
     def step(self, x: torch.Tensor) -> torch.Tensor:
         """One unit."""
         count(self.first)
-        x = self.half(0, x)
+        first = self.half if "graph" in OFF else self.eager
+        x = first(0, x)  # planted: graph LAUNCHES runtime
         if "middle" not in OFF:
             self.token = x.sum().item()  # planted: middle WAIT runtime
         else:
@@ -236,6 +242,32 @@ class Shown(Token):
     without = frozenset(("middle", "host", "rows", "picked", "upload", "read"))
 
 
+class Replayed(Recorded):
+    """The first half of the layers kernel by kernel, where its graph could be replayed."""
+
+    width, rows, layers = 2048, 16, 48
+    only = frozenset(("graph",))
+
+
+class Normed(Decode):
+    """Norms by hand, of few rows: many launches that do little."""
+
+    width, rows, layers = 2048, 16, 32
+    only = frozenset(("norm",))
+
+    def layer(self, number: int, x: torch.Tensor) -> torch.Tensor:
+        """One layer with a norm as it is often written out."""
+        norm = by_hand if "norm" not in OFF else in_one
+        y = norm(x)  # planted: norm LAUNCHES compute
+        return x + torch.nn.functional.silu(torch.nn.functional.linear(y, self.linear[number].weight)) * 0.1
+
+
+class Passed(Normed):
+    """The same for many rows: each kernel of a norm goes over all memory once more."""
+
+    rows, layers = 32_768, 6
+
+
 class Compiled(Decode):
     """The layers compiled."""
 
@@ -251,6 +283,18 @@ class Compiled(Decode):
         return self.compiled(x, self.linear[number].weight)
 
 
+def in_one(x: torch.Tensor) -> torch.Tensor:
+    """A layer norm in one kernel."""
+    return torch.nn.functional.layer_norm(x, x.shape[-1:])
+
+
+def by_hand(x: torch.Tensor) -> torch.Tensor:
+    """The same, an operator at a time."""
+    mean = x.mean(-1, keepdim=True)
+    variance = (x - mean).pow(2).mean(-1, keepdim=True)
+    return (x - mean) * torch.rsqrt(variance + 1e-5)
+
+
 def layer(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
     """One layer with a norm written by hand."""
     y = x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6)
@@ -261,9 +305,17 @@ PROGRAMS = {
     "decode": Decode, "batch": Batch, "balanced": Balanced, "device": Device, "recorded": Recorded, "small": Small,
     "deep": Deep, "wide": Wide, "prefill": Prefill, "compiled": Compiled, "large": Large, "free": Free,
     "overlap": Overlap, "selected": Selected, "captured": Captured, "token": Token, "router": Router, "kept": Kept,
-    "shown": Shown,
+    "shown": Shown, "replayed": Replayed, "normed": Normed, "passed": Passed,
 }  # fmt: skip
-PLANTED = ("middle", "host", "rows", "picked", "upload", "fetch", "read")
+USUAL = ("middle", "host", "rows", "picked", "upload", "fetch", "read")
+PLANTED = (*USUAL, "graph", "norm")
+
+
+def planted_in(model: Decode) -> list[str]:
+    """The planted statements that a program has."""
+    return [
+        name for name in PLANTED if (name in model.only if model.only else name in USUAL) and name not in model.without
+    ]
 
 
 def count(times: int) -> int:
@@ -327,7 +379,7 @@ def measure(model: Decode, name: str, pairs: int, seconds: float) -> dict[str, o
 
 def measure_around(model: Decode, folder: Path, pairs: int, seconds: float) -> None:
     """Measure every planted statement before and behind a profile run of this process."""
-    there = [planted for planted in PLANTED if planted not in model.without]
+    there = planted_in(model)
     for name in ("before", "after"):
         rows = [measure(model, planted, pairs, seconds) for planted in there]
         made = folder / f"{name}.part"
@@ -354,9 +406,9 @@ def main() -> None:
             program.width, program.rows, program.layers, program.copied = 64, 4, 8, 64
     with torch.inference_mode():
         model = PROGRAMS[options.program](options.device)
-        OFF.update(model.without)
+        OFF.update(set(PLANTED).difference(planted_in(model)))
         if options.measure is not None:
-            for name in options.measure or sorted(set(PLANTED) - model.without):
+            for name in options.measure or planted_in(model):
                 print(json.dumps(measure(model, name, options.pairs, options.block)), flush=True)
             return
         generate(model, 16)  # what compiles does so here
