@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from awp_lint.detector.finding import Event, RootCause
+from awp_lint.detector.profiling import shadow
 from awp_lint.detector.profiling.program import Program, Work
 from awp_lint.detector.profiling.replay import Edit
 
@@ -29,7 +30,36 @@ class Places:
 
 
 def edits_for(program: Program, event: Event, cause: RootCause, places: Places) -> tuple[Edit, Edit, Edit]:
-    """The careful, plain and generous edit of a finding.
+    """The careful, plain and generous edit of a finding; with the latter two also goes what it leaves to the calls
+    behind it (``shadow``)."""
+    careful, plain, generous = _edits(program, event, cause, places)
+    less = _less(program, event, places)
+    return careful, replace(plain, less=less), replace(generous, less=less)
+
+
+def _less(program: Program, event: Event, places: Places) -> dict[int, int]:
+    """What follows gains when a copy, launches or host work go."""
+    if event is Event.COPY:
+        copying = [s for steps in places.own for s in steps if program.work[s] or program.target[s] >= 0]
+        return shadow.copied(program, [steps for steps in places.own if steps], copying)
+    if event not in (Event.LAUNCHES, Event.HOST):
+        return {}
+    closes = {row: step for step, row, opens in program.edges if not opens}
+    ran = []
+    for row, steps in zip(places.rows, places.inside, strict=True):
+        last = closes.get(row, steps[-1] if steps else -1)
+        first = last
+        while first > 0 and places.leads.get(first, 0.0) > 0:
+            first -= 1
+        took = sum(places.leads.get(step, 0.0) * program.lead[step] for step in range(first, last + 1))
+        took += sum(program.busy[step] for step in steps) if event is Event.LAUNCHES else 0
+        if last >= 0:
+            ran.append((last, took))
+    return shadow.worked(program, ran, shadow.LAUNCHED if event is Event.LAUNCHES else shadow.WORKED)
+
+
+def _edits(program: Program, event: Event, cause: RootCause, places: Places) -> tuple[Edit, Edit, Edit]:
+    """The three without that.
 
     Dropping a wait: only the blocking; also the calls, and of a selection by a mask, whose size the host waited for,
     all that counts and compacts; also the statement's host work. Dropping host work: it, without and with its calls.
@@ -156,4 +186,5 @@ def merge(edits: Sequence[Edit]) -> Edit:
         for step, items in edit.work.items():
             here = work.get(step, items)
             work[step] = min(here, items, key=lambda found: sum(item[1] for item in found))
-    return Edit(lead, busy, frozenset[int]().union(*(edit.free for edit in edits)), work)
+    less = {step: max(edit.less.get(step, 0) for edit in edits) for edit in edits for step in edit.less}
+    return Edit(lead, busy, frozenset[int]().union(*(edit.free for edit in edits)), work, less)

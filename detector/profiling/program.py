@@ -17,6 +17,7 @@ from awp_lint.detector.profiling.units import Spans
 
 CALL_WEIGHT = 2  # a runtime call costs the profiler about twice what an operator does
 SHARE = 0.95  # of the device work must come from the one thread
+COPY_NS = 20_000  # a call that takes longer does more than launching
 _SLACK_NS = 3_000
 _LOOK_BACK = 64  # device work items that a wait may be waiting for
 
@@ -33,7 +34,8 @@ class Program:
     the call itself takes when nothing blocks; ``target`` how many device work items back (0: the latest) a blocking
     call waits for, -1 where it does not; ``work`` what it starts and ``kinds`` the numbers of their names. ``call`` is
     the call's row in ``trace.calls``, -1 for other steps. ``edges`` has ``(step, execution row, opens)`` of marks.
-    ``selecting`` are the steps whose work picks elements by a mask, for as many as there are.
+    ``selecting`` are the steps whose work picks elements by a mask, for as many as there are; ``carried`` those that
+    copy to or from pageable memory, through the host's hands.
     """
 
     units: int
@@ -48,6 +50,7 @@ class Program:
     edges: list[tuple[int, int, bool]]
     answer: int  # from the end of awaited work to the return of the wait
     selecting: frozenset[int] = frozenset()
+    carried: frozenset[int] = frozenset()
 
     def __len__(self) -> int:
         return len(self.lead)
@@ -92,6 +95,7 @@ def build(
             target[step] = targets[place]
             blocked = targets[place] >= 0
             busy[step] = min(int(took[chosen[place]]), plain) if blocked else int(took[chosen[place]])
+    kinds_at = [kinds[place] if place >= 0 else () for place in places]
     return Program(
         units=int(spans.start.size),
         lead=lead.tolist(),
@@ -99,13 +103,20 @@ def build(
         busy=busy.tolist(),
         target=target.tolist(),
         work=[works[place] if place >= 0 else () for place in places],
-        kinds=[kinds[place] if place >= 0 else () for place in places],
+        kinds=kinds_at,
         call=np.where(is_call, row, -1),
         begin=begin,
         edges=[(step, int(e), bool(o)) for step, (e, o) in enumerate(edge) if e >= 0],
         answer=answer,
-        selecting=_selecting(trace, [kinds[place] if place >= 0 else () for place in places]),
+        selecting=_selecting(trace, kinds_at),
+        carried=frozenset(s for s, own in enumerate(kinds_at) if any("Pageable" in trace.names[kind] for kind in own)),
     )
+
+
+def along(program: Program, step: int) -> bool:
+    """Whether a call copies through the host's hands: then its transfer goes on and ends with the call."""
+    own, items = program.busy[step], program.work[step]
+    return len(items) == 1 and own > COPY_NS and 0.8 * own <= items[0][1] + items[0][2] <= 1.3 * own
 
 
 # How ``nonzero`` counts what a mask holds, compacts it and writes the places down (CUB's kernels and PyTorch's own).

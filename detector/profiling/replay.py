@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from awp_lint.detector.profiling.program import CALL_WEIGHT, Program, Work
+from awp_lint.detector.profiling.program import CALL_WEIGHT, Program, Work, along
 
 GATE_STEP = 0.05  # relative error of the step's time
 GATE_GAP = 0.05  # absolute error of the gap ratio
@@ -31,7 +31,6 @@ USUAL_COST_NS = 1_500.0  # where the host's time does not show in the step
 CALIBRATED = 0.15  # of a saving, and …
 CALIBRATED_STEP = 0.005  # … of a step: so far a prediction may be off
 MAX_PACE = 2.5  # a statement is not slower (or faster) than this beside its time in the trace
-COPY_NS = 20_000  # a call that takes longer does more than launching
 WAITING = 0.2  # of a statement's time: above, its time is the device's
 MAX_SCALE = 4.0  # a host is not slower (or faster) than this beside its usual speed
 MATTERS = 0.10  # of the unit: what it must change by before something can be read from it
@@ -48,6 +47,7 @@ class Edit:
     busy: dict[int, int] = field(default_factory=dict)  # step → ns
     free: frozenset[int] = frozenset()  # steps that no longer wait
     work: dict[int, tuple[Work, ...]] = field(default_factory=dict)
+    less: dict[int, int] = field(default_factory=dict)  # step → ns that the host time before it is shorter by
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,11 +132,13 @@ def edited(
     for step, (share, pace) in host.paces.items():
         lead[step] *= 1 - share + share * pace / scale
         busy[step] *= pace / scale
-        if _along(program, step):
+        if along(program, step):
             lane, took, latency, behind, back = program.work[step][0]
             work[step] = ((lane, round(took * pace), round(latency * pace), behind, back),)
     for step, factor in edit.lead.items():
         lead[step] *= factor
+    for step, shorter in edit.less.items():
+        lead[step] = max(lead[step] - shorter, 0.0)
     for step, own in edit.busy.items():
         busy[step] = own
     for step in edit.free:
@@ -144,12 +146,6 @@ def edited(
     for step, items in edit.work.items():
         work[step] = items
     return lead, busy, target, work
-
-
-def _along(program: Program, step: int) -> bool:
-    """Whether a call copies through the host's hands: then its transfer goes on and ends with the call."""
-    own, items = program.busy[step], program.work[step]
-    return len(items) == 1 and own > COPY_NS and 0.8 * own <= items[0][1] + items[0][2] <= 1.3 * own
 
 
 def fit_cost(program: Program, unit_ms: float, fastest_ms: float, known: Sequence[Statement]) -> float:

@@ -140,12 +140,11 @@ def joint_saving(
 
 
 def _share(measured: Measured) -> float:
-    """How often a statement runs, of how often it does in the slices: these are no sample of what runs now and then."""
+    """How often a statement runs, of how often it does in the slices: these are no sample of what runs now and then,
+    and a mark that runs often is recorded in some of their units only."""
     assert measured.whatif is not None
     often = measured.whatif.rate(measured.mark)
-    if measured.figures["calls"].all() or not often:
-        return 1.0
-    return measured.calls_per_unit / often
+    return measured.calls_per_unit / often if often else 1.0
 
 
 def _host_bound(measured: Measured) -> bool:

@@ -217,7 +217,8 @@ def test_a_copy_through_the_hosts_hands(tmp_path: Path, copied: dict[str, float]
     found = analyse(profile_run(step, [COPY], tmp_path, drag=drag), [COPY]).evidence["f20"]
     assert found.verdict is Verdict.CONFIRMED and found.predicted_saving is not None
     assert found.predicted_saving.assumption.startswith("replay")
-    assert found.predicted_saving.ms == pytest.approx(gained / 1000, rel=0.06)
+    # This machine has no caches: what a copy leaves to those behind it comes on top, 80 us at most.
+    assert 0.94 * gained <= 1000 * found.predicted_saving.ms <= 1.06 * gained + 80
 
 
 def test_host_work_at_the_pace_that_it_has_without_the_profiler(tmp_path: Path) -> None:

@@ -301,7 +301,7 @@ class Monitor:
             try:
                 codes = usual[id(code)][offset]
             except KeyError:
-                return first(code, offset)
+                return first(code, offset, now)
             if not codes:  # of heavy marks, in a unit that is not recorded
                 return None
             try:
@@ -326,7 +326,7 @@ class Monitor:
                 return disable
             return None
 
-        def first(code: CodeType, offset: int) -> object:
+        def first(code: CodeType, offset: int, now: int) -> object:
             try:
                 site = sites[id(code)]
                 codes = site.open.get(offset)
@@ -337,23 +337,27 @@ class Monitor:
                             state.reached(site.reach.pop(offset))
                         usual.setdefault(id(code), {})[offset] = ()
                         return None
-                if state.errand is not None and codes is not None and offset not in site.ticks:
-                    state.safe_point(codes=codes)
-                now = time_ns()
-                if codes is not None:
-                    if offset in site.guards:
-                        codes = guarded(site, offset, codes)
-                    write(now, codes)
-                    if offset in site.reach:
-                        state.reached(site.reach.pop(offset))
                 ticking = site.ticks.get(offset)
+                if codes is None:
+                    if ticking is None:
+                        return disable
+                    state.tick(time_ns(), ticking)
+                    return None
+                if state.errand is not None and ticking is None:
+                    state.safe_point(codes=codes)
+                    now = time_ns()
+                if offset in site.guards:
+                    codes = guarded(site, offset, codes)
+                elif ticking is None:
+                    usual.setdefault(id(code), {})[offset] = codes
+                if offset in site.reach:
+                    state.reached(site.reach.pop(offset))
                 if ticking is not None:
+                    write(now := time_ns(), codes)
                     state.tick(now, ticking)
-                elif codes is None:
-                    return disable
                 else:
-                    if offset not in site.guards:
-                        usual.setdefault(id(code), {})[offset] = codes
+                    for record in codes:
+                        write(time_ns() if record & 1 else now, (record,))
                     if state.errand is not None:
                         state.safe_point(True, codes)
             except RecursionError:

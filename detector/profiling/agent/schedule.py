@@ -35,6 +35,7 @@ from awp_lint.detector.profiling.agent.warmth import Warmth, work
 _PIECE = 0.25  # s; how often a closing request is looked for
 _ROUNDS = 8
 _LONGEST = 2.0  # s of a window, unless that is no three requests
+_FIRST = 0.5  # s for a mark to run before what recording costs is looked at
 _REST = 1.0  # s after slices: the program goes on being slower for about as long (H200, torch 2.11)
 
 
@@ -54,7 +55,7 @@ class Schedule:
         self._gone = allocate_lock()
         self._stopping = ""
         self._parked = False
-        self._primed = False
+        self._primed = self._weighed = False
         self._began: float | None = None  # when the windows did
         self._waited = 0.0  # s for what has nothing to do with windows
         self._ranks = of_this_process(record.session, self.pace, self.wait)
@@ -320,6 +321,8 @@ class Schedule:
         self._hold(window, length, requests)
 
     def _marks(self, length: float, requests: bool) -> None:
+        if not self._weighed and self.state.first:
+            self._weigh()
         if self.state.thin is not None:
             self.state.thin.window_s = length
         self.backend.on()
@@ -447,8 +450,14 @@ class Schedule:
             self.record.error("the work per unit was not seen to become constant")
 
     def _weigh(self) -> None:
-        """Record two units for a look at what recording costs, and thin out the marks that run too often."""
-        if not self.state.first:
+        """Record two units for a look at what recording costs, and thin out the marks that run too often.
+
+        Where no mark runs yet, before the next window of marks."""
+        late = perf_counter() + _FIRST
+        while not self.state.first and perf_counter() < late:
+            self.wait(0.01)
+        self._weighed = bool(self.state.first)
+        if not self._weighed:
             return
         ring = self.state.marks_ring()
         cost = event_ns(ring)
