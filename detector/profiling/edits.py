@@ -63,9 +63,10 @@ def _edits(program: Program, event: Event, cause: RootCause, places: Places) -> 
 
     Dropping a wait: only the blocking; also the calls, and of a selection by a mask, whose size the host waited for,
     all that counts and compacts; also the statement's host work. Dropping host work: it, without and with its calls.
-    Launches into one: its host work shrinks by half, or to a launch; kernels that would be fused take what the longest
-    takes, and of items that become one batch each call is made once. Dropping a copy: the copy, its wait, the calls and
-    what those do behind the transfer; also the statement's host work, since the whole statement leaves the step.
+    Launches into one: its host work shrinks by half, or to a launch; kernels that would be fused take half of what they
+    do beyond the longest, or what the longest takes, and of items that become one batch each call is made once.
+    Dropping a copy: the copy, its wait, the calls and what those do behind the transfer; also the statement's host
+    work, since the whole statement leaves the step.
     """
     outside = {step: 1.0 - share for step, share in places.leads.items()}
     own = [step for steps in places.own for step in steps]
@@ -94,6 +95,7 @@ def _edits(program: Program, event: Event, cause: RootCause, places: Places) -> 
     if cause is RootCause.SCHEDULING:
         plain = _batched(program, places, outside)
     elif cause in (RootCause.COMPUTE, RootCause.MEMORY):
+        one = replace(one, work=_fused(program, places, 0.5))
         plain = Edit(outside, one.busy, work=_fused(program, places))
     else:
         plain = Edit(outside, one.busy)
@@ -122,15 +124,17 @@ def _one_launch(program: Program, places: Places) -> dict[int, int]:
     return busy
 
 
-def _fused(program: Program, places: Places) -> dict[int, tuple[Work, ...]]:
-    """Each execution's device work as one kernel that takes what the longest takes."""
+def _fused(program: Program, places: Places, left: float = 0.0) -> dict[int, tuple[Work, ...]]:
+    """Each execution's device work as one kernel: it takes what the longest takes, and a share of what others do."""
     work: dict[int, tuple[Work, ...]] = {}
     for steps in places.inside:
         launches = [step for step in steps if program.work[step]]
         if launches:
-            longest = max((item for step in launches for item in program.work[step]), key=lambda item: item[1])
+            items = [item for step in launches for item in program.work[step]]
+            lane, most, latency, behind, back = max(items, key=lambda item: item[1])
+            took = most + round(left * (sum(item[1] for item in items) - most))
             work |= {step: _nothing(program.work[step]) for step in launches}
-            work[launches[0]] = (longest, *work[launches[0]][1:])
+            work[launches[0]] = ((lane, took, latency, behind, back), *work[launches[0]][1:])
     return work
 
 

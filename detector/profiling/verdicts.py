@@ -191,11 +191,13 @@ def _replayed(
         point, 100 * point / unit_ms, 100 * low / unit_ms, 100 * high / unit_ms,
         f"{REPLAY}: {_ASSUMPTIONS[finding.mark.expects]}",
     )  # fmt: skip
+    gains = f"{what}; a replay without it gains {point:.3f} ms ({low:.3f} to {high:.3f})"
     if low >= threshold:
         verdict, reason = Verdict.CONFIRMED, what
+    elif point >= threshold and high >= MAYBE * unit_ms:
+        verdict, reason = Verdict.UNATTRIBUTABLE, f"{gains}: too wide a range to call it dear or free"
     elif measured.enough:
-        verdict = Verdict.PRESENT_BUT_FREE
-        reason = f"{what}; a replay without it gains {point:.3f} ms ({low:.3f} to {high:.3f})"
+        verdict, reason = Verdict.PRESENT_BUT_FREE, gains
     else:
         return _evidence(finding, measured, Verdict.UNATTRIBUTABLE, _few(measured))
     return replace(_evidence(finding, measured, verdict, reason), predicted_saving=predicted)

@@ -70,3 +70,13 @@ def test_a_selection_is_known_by_its_kernels() -> None:
     )
     assert _selecting(trace, [(0,), (1,), (2,), (3,), (), (4,), (5,), (6,), (7,)]) == {1, 2, 5, 6, 7}
     assert _selecting(trace, [(0,), (1,), (2,), (3,), (), (7,)]) == frozenset()  # counted, and nothing compacted
+
+
+def test_what_is_fused_takes_the_longest_time_or_carefully_half_of_the_rest_too() -> None:
+    """Kernels of 2, 9, 2 and 3 us: 9 us in one, with care 9 + 7 / 2."""
+    program = selection(frozenset())
+    program.work = [((7, took * 1000, 9_000, 1_000, 0),) for took in (2, 9, 2, 3)] + [()] * 4
+    places = Places(own=((0, 1, 2, 3),), inside=((0, 1, 2, 3),), leads=dict.fromkeys(range(4), 1.0), rows=(0,))
+    careful, plain, _ = edits_for(program, Event.LAUNCHES, RootCause.COMPUTE, places)
+    for edit, took in ((careful, 12_500), (plain, 9_000)):
+        assert [item[1] for step in range(4) for item in edit.work[step]] == [took, 0, 0, 0]
