@@ -15,7 +15,7 @@ class Runner:
             seq_lens = torch.tensor(lengths, dtype=torch.int32) + step
             starts = torch.cumsum(seq_lens, dim=0)
             seq_lens_gpu = seq_lens.to("cuda")  # expect: AWP603
-            starts_gpu = starts.to("cuda", non_blocking=True)  # expect: AWP603
+            starts_gpu = starts.to("cuda", non_blocking=True)
             self.positions[: len(lengths)].copy_(seq_lens)  # expect: AWP603
             logits = self.model(input_ids, seq_lens_gpu, starts_gpu, self.positions)[:, -1]
             input_ids = torch.cat([input_ids, logits.argmax(-1, keepdim=True)], dim=1)
