@@ -74,11 +74,16 @@ def _asks_keywords(node: ast.expr) -> bool:
 def _by_default(view: FunctionView, value: object) -> frozenset[str]:
     if isinstance(view.node, ast.Module):
         return frozenset()
-    arguments = view.node.args
+    constants = default_constants(view.node.args)
+    return frozenset(name for name, default in constants.items() if default is value)
+
+
+def default_constants(arguments: ast.arguments) -> dict[str, object]:
+    """The parameters whose defaults are constants, and those."""
     plain = [*arguments.posonlyargs, *arguments.args]
     pairs = [*zip(reversed(plain), reversed(arguments.defaults), strict=False)]
     pairs += [(a, d) for a, d in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if d is not None]
-    return frozenset(a.arg for a, d in pairs if isinstance(d, ast.Constant) and d.value is value)
+    return {a.arg: d.value for a, d in pairs if isinstance(d, ast.Constant)}
 
 
 def reaches_into(node: ast.expr, names: frozenset[str]) -> bool:

@@ -23,6 +23,8 @@ from awp_lint.rules.common import (
     served_frequency,
     short,
 )
+from awp_lint.rules.doubts import default_constants
+from awp_lint.rules.fusion.context import whole_class
 
 if TYPE_CHECKING:
     from awp_lint.rules.nodemap import Definition
@@ -32,6 +34,8 @@ _METHODS = frozenset({"encode", "encode_plus", "batch_encode_plus", "pad", "__ca
 _FIXED = re.compile(r"clip|siglip|\bt5|umt5|text_encoder|prompt_embeds|whisper|diffusers", re.IGNORECASE)
 #: Lengths that the model itself gives: its longest input, or one that its layers are made for.
 _OF_MODEL = re.compile(r"model_max_length|\.config\.")
+#: Tokens that cost a model about as much as one, since it waits for its weights.
+_SHORT = 64
 #: Code that wants one shape.
 _ONE_SHAPE = re.compile(r"compile|cuda_?graph|static|neuron|xla|onnx|tensorrt|export|capture|openvino", re.IGNORECASE)
 
@@ -63,6 +67,7 @@ class PaddedBatch(Rule):
         - Models that expect one length: the text encoders of diffusion pipelines, CLIP, SigLIP, Whisper, recognised by
           the names in the function.
         - A length out of a model's `config`, for which its layers may be made: low confidence.
+        - A length of at most 64 tokens, in numbers, or as the default of the parameter that holds it: low confidence.
         - One shape on purpose, for a compiled, captured or exported model, recognised likewise: shown at low
           confidence.
         - One batch padded to its longest item: that is what a request asked for. Batches of a list are told of only
@@ -124,7 +129,7 @@ class PaddedBatch(Rule):
         if _FIXED.search(named):
             return
         longest = length is not None and _OF_MODEL.search(ast.unparse(length)) is not None
-        low = known.kind is Kind.UNKNOWN or longest or _ONE_SHAPE.search(named) is not None
+        low = known.kind is Kind.UNKNOWN or longest or _few(length, view, file) or _ONE_SHAPE.search(named) is not None
         to = f"{short(length, 30)} tokens" if length is not None else "the model's longest input"
         yield Candidate(
             node=node,
@@ -149,6 +154,25 @@ class PaddedBatch(Rule):
             effects=(Effect.NUMERICS, Effect.STRUCTURE),
             requires=("the model masks padding, and nothing counts on the length",),
         )
+
+
+def _few(length: ast.expr | None, view: FunctionView, file: FileView) -> bool:
+    """Whether a length is a small number, or a parameter's whose default is one, kept by the object or not."""
+    function: ast.AST | None = view.node
+    if isinstance(length, ast.Attribute) and isinstance(length.value, ast.Name) and length.value.id == "self":
+        cls = whole_class(view, file)
+        methods = cls.body if cls is not None else []
+        function = next((s for s in methods if isinstance(s, ast.FunctionDef) and s.name == "__init__"), None)
+        field = ast.unparse(length)
+        length = next((s.value for s in _assigned(function) if ast.unparse(s.targets[0]) == field), None)
+    number: object = length.value if isinstance(length, ast.Constant) else None
+    if isinstance(length, ast.Name) and isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+        number = default_constants(function.args).get(length.id)
+    return isinstance(number, int) and number <= _SHORT
+
+
+def _assigned(function: ast.AST | None) -> list[ast.Assign]:
+    return [s for s in ast.walk(function) if isinstance(s, ast.Assign)] if function is not None else []
 
 
 def _in_order(loop: ast.For, view: FunctionView, file: FileView) -> Iterator[Candidate]:

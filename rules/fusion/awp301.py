@@ -54,6 +54,8 @@ class PointwiseChain(Rule):
         - Compiled regions, `torch.jit.script`, CUDA graphs (there the launches cost little), reference
           implementations, an engine's classes that it compiles as a whole (`@support_torch_compile`) and their parts.
         - Once a request and set-up.
+        - The way that only likelihoods take through an invertible layer (`if not reverse:`), and the update of an
+          adapter, which is merged before it serves: low confidence.
         - Schedulers of diffusion pipelines, whose coefficients are 0-d host tensors, and arithmetic on lengths and
           positions: shown at low confidence.
         """

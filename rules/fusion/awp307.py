@@ -76,6 +76,7 @@ class RedundantCopy(Rule):
         - `.contiguous()` after `transpose` before `view`; `.detach().clone()`.
         - The same cast of a name that an earlier statement cast: it returns its argument. Shown at low confidence.
         - A clone that is kept, returned or written to; one that is made once a request: low confidence.
+        - A clone of a part of what the function writes to in place, unless gradients are off there: low confidence.
         - Transposes around a layer that wants its input that way (convolutions, recurrent layers, attention).
         - `.to(device).to(dtype)`: two different steps, which one call could do; not reported.
         """

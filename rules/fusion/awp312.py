@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from awp_lint.detector.finding import Confidence, Effect, Event, Fix, RootCause, Safety
@@ -32,6 +33,8 @@ _OUTPUTS: dict[str, frozenset[str]] = {
 }  # fmt: skip
 #: Outputs that only keep what the forward computes anyway: memory, and nothing is launched.
 _REFERENCES = frozenset({"output_hidden_states"})
+#: Arguments that choose among layers, whose states the model then makes its own result of.
+_LAYERS = re.compile(r"(^|_)layers?(_|$)")
 _REPEATERS = frozenset({"items", "keys", "values", "to_tuple", "get", "pop", "copy", "update"})
 
 
@@ -62,6 +65,8 @@ class UnusedOutputs(Rule):
         - `hidden_states` or `scores` is read, by name or by index.
         - `output_hidden_states` of a forward that runs once a request: it keeps tensors that are there anyway, and
           launches nothing. Shown at low confidence.
+        - `output_hidden_states` beside an argument that chooses among layers (`cutoff_layers=…`): the model makes its
+          result of their states. Shown at low confidence.
         - `return_dict_in_generate=True` alone: it costs nothing by itself. `output_attentions` is AWP505.
         """
     safety = """
@@ -106,6 +111,8 @@ class UnusedOutputs(Rule):
         if frequency is None:
             return
         confidence = lower(Confidence.MEDIUM, sureness(view, node, frequency))
+        if "output_hidden_states" in unused and any(_LAYERS.search(k.arg or "") for k in node.keywords):
+            confidence = Confidence.LOW
         if set(unused) <= _REFERENCES and not frequency.hot:
             confidence = Confidence.LOW
         named = ", ".join(f"`{name}=True`" for name in unused)

@@ -15,6 +15,7 @@ from awp_lint.rules.common import argument, callee, frequency_reason
 from awp_lint.rules.edits import insert_after
 from awp_lint.rules.memo import says
 from awp_lint.rules.nodemap import Definition
+from awp_lint.rules.precision.alike import alike_in_training
 from awp_lint.rules.precision.modes import trains
 
 _EVAL = re.compile(r"\.eval\(\)|\.train\(\s*(mode\s*=\s*)?False|\.training\s*=\s*False|jit\.freeze")
@@ -30,6 +31,7 @@ class _Model:
 
     text: str
     built: ast.stmt
+    cls: str | None = None  # where it is known
 
 
 class TrainingMode(Rule):
@@ -57,6 +59,8 @@ class TrainingMode(Rule):
     fine = """
         - `from_pretrained`, pipelines, `torch.jit.load`, `SentenceTransformer`: they come in eval mode.
         - Training code, and models that are handed to a function that may switch the mode (low confidence).
+        - Models of which all layers do the same in both modes, as far as their file shows: no dropout, no batch
+          normalisation, nothing from elsewhere.
         - Parts of a module, which `eval()` of the whole reaches: low confidence.
         - Dropout on purpose (Monte Carlo dropout): silence the finding with a comment that says so.
         """
@@ -124,6 +128,8 @@ class TrainingMode(Rule):
             return
         if view.regions(node) & (Region.TEST | Region.TRAINING | Region.TIMED | Region.EXPORT):
             return
+        if model.cls is not None and alike_in_training(model.cls, file):
+            return
         infers, escapes = _used(model.text, file, node)
         if not infers:
             return
@@ -168,7 +174,7 @@ def _model(call: ast.Call, view: FunctionView) -> _Model | None:
         text = ast.unparse(owner)
         if text == "self" or cls.startswith(("transformers.", "diffusers.", "torch.")):
             return None
-        return _Model(text, statement)
+        return _Model(text, statement, cls or None)
     weights = argument(call, None, "weights") or argument(call, None, "pretrained")
     if weights is None or (isinstance(weights, ast.Constant) and not weights.value):
         return None

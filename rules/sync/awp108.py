@@ -62,6 +62,7 @@ class InvariantRead(Rule):
         """
     fine = """
         - Values that the loop computes or writes, also in place.
+        - What a voice or another reference is turned into, once for all that is made with it: low confidence.
         - Host tensors; loops of set-up, training and debug code.
         """
     safety = """

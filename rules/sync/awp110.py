@@ -210,7 +210,18 @@ def _search(loop: ast.For, view: FunctionView, file: FileView) -> Iterator[Candi
 def _reads_anyway(loop: ast.For, view: FunctionView) -> bool:
     """Whether a pass reads from the device by itself: one search in front of so many waits is nothing."""
     calls = (part for part in view.nodes(ast.Call) if isinstance(part, ast.Call) and loop in view.loops(part))
-    return any(device_read(call, view) is not None or _takes_item(call, view) for call in calls)
+    return any(
+        device_read(call, view) is not None or _takes_item(call, view) or _makes_anew(call, view) for call in calls
+    )
+
+
+def _makes_anew(call: ast.Call, view: FunctionView) -> bool:
+    """``torch.tensor([t / 1000])`` of a tensor that is not known to live on the host: it is read to be copied."""
+    if callee(call) != "tensor" or (view.qualified(call.func) or "") != "torch.tensor" or not call.args:
+        return False
+    given = call.args[0]
+    parts = given.elts if isinstance(given, ast.List | ast.Tuple) else [given]
+    return any(maybe_device(view.value(part)) for part in parts)
 
 
 def _takes_item(call: ast.Call, view: FunctionView) -> bool:

@@ -66,6 +66,7 @@ class CpuSampling(Rule):
     fine = """
         - Copying the picked token ids, or the k best values, after `topk`/`argmax`/`multinomial` on the device.
         - Scores returned to the user once at the end.
+        - Below a parameter that is None unless somebody passes it, where no caller is seen: low confidence.
         - Host models.
         """
     safety = """

@@ -13,7 +13,7 @@ from dataclasses import replace
 from awp_lint.detector.finding import Confidence
 from awp_lint.detector.semantics.view import FileView, FunctionView
 from awp_lint.rules.base import Candidate
-from awp_lint.rules.worth import hosts, idle, items, kernels, modes, moves, steps, waits
+from awp_lint.rules.worth import hosts, idle, items, kernels, modes, moves, steps, waits, ways
 from awp_lint.rules.worth.table import Case, Table
 
 #: Doubts that are told from a name or from how often something runs come first: the others look at code.
@@ -24,6 +24,7 @@ DOUBTS = Table(
         *steps.DOUBTS,
         *moves.DOUBTS,
         *modes.DOUBTS,
+        *ways.DOUBTS,
         *waits.DOUBTS,
         *kernels.DOUBTS,
         *hosts.DOUBTS,

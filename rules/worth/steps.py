@@ -8,6 +8,7 @@ import re
 from awp_lint.detector.semantics.view import Level
 from awp_lint.rules.base import Candidate
 from awp_lint.rules.common import ancestors, callee
+from awp_lint.rules.fusion.context import whole_class
 from awp_lint.rules.worth.items import FEW
 from awp_lint.rules.worth.table import Case, doubt
 
@@ -93,6 +94,29 @@ def noiseless_step(case: Case) -> bool:
     return False
 
 
+#: More steps than this are many.
+_FEW_STEPS = 4
+
+
+@doubt(r"AWP(10[1-5]|60[123])")
+def few_steps(case: Case) -> bool:
+    """A schedule that has a step or two, and refuses any other number."""
+    whole = whole_class(case.view, case.file)
+    methods = [s for s in whole.body if isinstance(s, ast.FunctionDef)] if whole is not None else []
+    setting = next((method for method in methods if method.name == "set_timesteps"), None)
+    return setting is not None and any(
+        isinstance(part, ast.If) and isinstance(part.body[0], ast.Raise) and _other_than_few(part.test)
+        for part in setting.body
+    )
+
+
+def _other_than_few(test: ast.expr) -> bool:
+    """``num_inference_steps != 2``."""
+    number = test.comparators[0] if isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.NotEq) else None
+    few = isinstance(number, ast.Constant) and isinstance(number.value, int) and number.value <= _FEW_STEPS
+    return few and isinstance(test, ast.Compare) and "steps" in ast.unparse(test.left)
+
+
 def _prepared(case: Case) -> tuple[Level, ...]:
     """The path, without the frames that a method goes through which makes what a request begins with."""
     entered = case.view.frequency(case.view.node)
@@ -125,4 +149,5 @@ DOUBTS = (
     once_a_token,
     beside_denoising,
     noiseless_step,
+    few_steps,
 )
