@@ -55,6 +55,9 @@ class ProjectView(Outside, Protocol):
         """Whether a function, an import, a call or an argument of one anywhere in the project has the word in its
         name."""
 
+    def says(self, text: str) -> bool:
+        """Whether a default, an argument of a call or a field of a configuration of the project is this text."""
+
     def is_spare(self, cls: str) -> bool:
         """Whether the whole package is there to see, a class of the file, by its plain name, is not among what the file
         gives others, and no other file names it."""
@@ -122,6 +125,9 @@ class Asking:
 
     def speaks_of(self, word: str) -> bool:
         return self._ask(("speaks_of", word))  # type: ignore[no-any-return]
+
+    def says(self, text: str) -> bool:
+        return self._ask(("says", text))  # type: ignore[no-any-return]
 
     def is_spare(self, cls: str) -> bool:
         return self._ask(("is_spare", cls))  # type: ignore[no-any-return]

@@ -7,7 +7,7 @@ lines, so that an answer stays right when lines move.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from awp_lint.detector.config import Settings
@@ -55,6 +55,7 @@ class Linked:
         self._numbers = {file.path: number for number, file in enumerate(self.index.files)}
         self._callers: dict[int, set[int]] | None = None
         self._spoken: dict[str, bool] = {}
+        self._texts: frozenset[str] | None = None
         self._names: dict[int, list[tuple[str, int]]] = {}
         self._values = link_values(values, self, target=settings.target)
 
@@ -178,6 +179,21 @@ class Linked:
                 for file in self.index.files
             )
         return known
+
+    def says(self, text: str) -> bool:
+        """Whether a default, an argument of a call or a field of a configuration of the project is this text."""
+        if self._texts is None:
+            self._texts = frozenset(self._said())
+        return repr(text) in self._texts
+
+    def _said(self) -> Iterator[str]:
+        """All texts, as Python writes them."""
+        for file in self.index.files:
+            for function in file.facts.functions:
+                yield from (code[1:] for _, code in function.defaults)
+                yield from (entry.rpartition("=#")[2].lstrip("#") for call in function.calls for entry in call.passed)
+            for cls in file.facts.classes:
+                yield from (code for _, code in cls.defaults)
 
     def is_spare(self, path: str, cls: str) -> bool:
         """Whether nothing outside a file can name its class of this name: see :func:`.spare.is_spare`."""

@@ -73,6 +73,9 @@ class FileModel:
     def speaks_of(self, word: str) -> bool:
         return self.project.speaks_of(word)
 
+    def says(self, text: str) -> bool:
+        return self.project.says(text)
+
     def is_spare(self, cls: str) -> bool:
         return self.project.is_spare(cls)
 

@@ -55,7 +55,8 @@ class PointwiseChain(Rule):
           implementations, an engine's classes that it compiles as a whole (`@support_torch_compile`) and their parts.
         - Once a request and set-up.
         - The way that only likelihoods take through an invertible layer (`if not reverse:`), and the update of an
-          adapter, which is merged before it serves: low confidence.
+          adapter, which is merged before it serves; a class that one word of a choice makes, which the package says
+          nowhere: low confidence.
         - Schedulers of diffusion pipelines, whose coefficients are 0-d host tensors, and arithmetic on lengths and
           positions: shown at low confidence.
         """

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from awp_lint.detector.semantics.view import FunctionView, Region
 from awp_lint.rules.common import ancestors
 from awp_lint.rules.doubts import default_none
+from awp_lint.rules.worth.choices import choices_of
 from awp_lint.rules.worth.table import Case, doubt
 
 #: The parameter by which an invertible layer is told to go back, from noise to data.
@@ -78,6 +79,18 @@ def of_a_reference(case: Case) -> bool:
     return any(_REFERENCE.fullmatch(name.rpartition(".")[2]) for name in names)
 
 
+@doubt()
+def chosen_by_a_word_unsaid(case: Case) -> bool:
+    """A part that one word of a choice makes, which nothing in the package says, though it says another of them."""
+    name = (case.view.class_name or "").rpartition(".")[2]
+    choices = choices_of(name, case.file) if name else None
+    if not choices or not case.file.is_spare(name):
+        return False
+    words = {word for word, _ in choices}
+    others = frozenset().union(*(choice for _, choice in choices)) - words
+    return not any(map(case.file.says, words)) and any(map(case.file.says, others))
+
+
 def _branches(node: ast.AST, view: FunctionView) -> Iterator[tuple[ast.expr, bool]]:
     """The tests above a node, and whether it is on the side where they hold."""
     child = node
@@ -105,4 +118,11 @@ def _given(test: ast.expr) -> str:
     return test.left.id if asked and isinstance(test, ast.Compare) and isinstance(test.left, ast.Name) else ""
 
 
-DOUBTS = (picked_by_an_option, of_a_likelihood, copied_for_gradients, of_an_adapter, of_a_reference)
+DOUBTS = (
+    picked_by_an_option,
+    of_a_likelihood,
+    copied_for_gradients,
+    of_an_adapter,
+    of_a_reference,
+    chosen_by_a_word_unsaid,
+)
