@@ -28,7 +28,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from measure import save, table
-from run import Patch, patch_of, range_of
+from run import Patch, failure, patch_of, range_of
 
 PROGRAMS = Path(__file__).resolve().parents[2] / "corpus" / "packages"
 #: Requests of one launch, CPU and GPU: a minute or so of work.
@@ -87,12 +87,10 @@ def read(program: str, report: dict[str, Any], seconds: float) -> Result:
     """The figures of a JSON report."""
     profile = report["profile"] or {}
     found = [finding for finding in report["findings"] if finding["origin"] == "dependency"]
-    code = profile.get("exit_code")
-    failed = bool(code) and profile.get("unit_ms") is None  # it ended before anything could be measured
     return Result(
         program=program,
         seconds=seconds,
-        error=f"the program ended with {code}" if failed else "",
+        error=failure(profile),
         unit=profile.get("unit") or "",
         unit_ms=profile.get("unit_ms"),
         gap_ratio=profile.get("gap_ratio"),

@@ -22,7 +22,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -112,6 +112,7 @@ def read_report(
     return Result(
         app=app,
         seconds=seconds,
+        error=failure(profile),
         unit=profile.get("unit") or "",
         unit_ms=profile.get("unit_ms"),
         true=len({id(finding) for _, finding in score.found}),
@@ -124,6 +125,12 @@ def read_report(
         reasons=tuple(profile.get("reasons") or ()),
         touched=touched,
     )
+
+
+def failure(profile: Mapping[str, Any]) -> str:
+    """Why there are no figures: the program ended with an error before anything could be measured. "" if it did not."""
+    code = profile.get("exit_code")
+    return f"the program ended with {code}" if code and profile.get("unit_ms") is None else ""
 
 
 def patch_of(finding: dict[str, Any]) -> Patch:
@@ -161,14 +168,16 @@ def run(app: Path, size: str, budget: float, requests: int | None) -> Result:
         began = time.monotonic()
         done = subprocess.run(command, cwd=copy, capture_output=True, text=True, stdin=subprocess.DEVNULL)
         seconds = time.monotonic() - began
+        said = done.stderr.strip()[-300:]
         if done.returncode != 0 or not report.exists():
-            return Result(app.name, seconds, error=done.stderr.strip()[-300:] or f"exit code {done.returncode}")
+            return Result(app.name, seconds, error=said or f"exit code {done.returncode}")
         found = json.loads(report.read_text(encoding="utf-8"))
         absolute = [{**finding, "path": str(copy / finding["path"])} for finding in found["findings"]]
         score = apps.score(absolute, apps.load(copy), apps.known_rules())
         after = _texts(copy)
         touched = tuple(sorted(n for n in before.keys() | after.keys() if before.get(n) != after.get(n)))
-        return read_report(app.name, found, score, seconds, touched)
+        result = read_report(app.name, found, score, seconds, touched)
+        return replace(result, error=f"{result.error}: {said}") if result.error else result
 
 
 def _texts(folder: Path) -> dict[str, bytes]:
@@ -220,6 +229,8 @@ def overview(results: Sequence[Result], experts: Mapping[str, float]) -> str:
 
 def patches(result: Result) -> str:
     """A row a patch of one app."""
+    if result.error:
+        return f"{result.app} failed: {result.error}"
     rows = [["patch", "place", "predicted %", "measured %", "pairs", "verdict"]]
     rows += [
         [
@@ -237,6 +248,8 @@ def patches(result: Result) -> str:
 
 def summary(results: Sequence[Result]) -> str:
     """Over all apps: verdicts, the geometric mean of the joint speed-ups, predictions that held."""
+    failed = [f"{result.app} failed: {result.error}" for result in results if result.error]
+    results = [result for result in results if not result.error]
     verdicts = Counter(patch.verdict for result in results for patch in result.patches)
     speedups = [result.speedup for result in results if result.speedup is not None]
     met = [patch.within for result in results for patch in result.patches if patch.within is not None]
@@ -250,8 +263,7 @@ def summary(results: Sequence[Result]) -> str:
         lines.append(f"joint speed-up: {mean:.2f} in the geometric mean of {len(speedups)} apps with verified patches")
     if met:
         lines.append(f"measured and predicted intervals meet for {sum(met)} of {len(met)} patches")
-    lines += [f"{result.app} failed: {result.error}" for result in results if result.error]
-    return "\n".join(lines)
+    return "\n".join([*lines, *failed])
 
 
 def main() -> int:

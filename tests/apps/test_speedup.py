@@ -90,6 +90,21 @@ def test_apps_without_figures(speedup: ModuleType) -> None:
     assert speedup.overview([failed, quiet], {}).splitlines()[1].startswith("detect  failed")
 
 
+def test_an_app_that_cannot_run_has_no_figures(speedup: ModuleType) -> None:
+    finding = {**_finding(3, "verified", None, None), "verification": None}
+    report = {"findings": [finding], "profile": {"unit": "run", "unit_ms": None, "exit_code": 1}}
+    score = speedup.apps.Score(found=[], missed=[{"rule": "AWP101"}], false=[(finding, None)], tolerated=0)
+    result = speedup.read_report("chat", report, score, 2.0)
+    assert result.error == "the program ended with 1"
+    assert speedup.patches(result) == "chat failed: the program ended with 1"
+    assert speedup.overview([result], {}).splitlines()[1].split() == ["chat", "failed", "2"]
+    told = speedup.summary([result])
+    assert "findings: 0 true, 0 false, 0 missed" in told
+    assert "chat failed: the program ended with 1" in told
+    ended_late = {**report, "profile": {**report["profile"], "unit_ms": 8.0}}
+    assert speedup.read_report("chat", ended_late, score, 2.0).error == ""
+
+
 def test_every_app_has_its_amount_of_work(speedup: ModuleType) -> None:
     assert set(speedup._REQUESTS) == {path.parent.name for path in speedup.apps.APPS.glob("*/faults.json")}
 
