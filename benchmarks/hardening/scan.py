@@ -1,23 +1,32 @@
 """Files of all kinds through every static path: does one crash, hang or fill the memory?
 
-    python benchmarks/hardening/scan.py FOLDER… [--seconds 600] [--every 1] [--seed 0] [--worst 5]
+    python benchmarks/hardening/scan.py FOLDER… [--seconds 600] [--every 1] [--seed 0] [--worst 5] [--unscreened]
+    python benchmarks/hardening/scan.py FOLDER… --whole
 
 Each file is scanned alone (all rules, every confidence, no cache, one process); its fixes, unsafe ones too, are put
-into a copy of its text, which has to be Python afterwards; and the findings go through every format. Files are taken in
-random order until the time is up. The work is done in a child, so that a crash of the interpreter costs one file; a
-file that takes longer than ten minutes hangs. Memory is the child's peak above what it held before. Rules that fail are
-counted as crashes, although a scan survives them.
+into a copy of its text, which has to be Python afterwards; and the findings go through every format and the page. A
+file with findings is also copied, to be fixed by the command itself until nothing is left to fix, and to be silenced by
+comments. Files are taken in random order until the time is up. The work is done in a child, so that a crash of the
+interpreter costs one file; a file that takes longer than ten minutes hangs. Memory is the child's peak above what it
+held before. Rules that fail are counted as crashes, although a scan survives them.
+
+Most files hold none of the rules' words, and are only read: ``--unscreened`` runs all rules on all of every file.
+``--whole`` scans each folder as one project, in a child of its own; memory is then all that the child ever held.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
+import contextlib
 import faulthandler
+import fnmatch
+import io
 import json
 import os
 import platform
 import random
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -28,16 +37,21 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-_LONGEST = 600.0  # s, on a machine that may be shared
-_FORMATS = ("text", "json", "sarif", "github", "gitlab", "junit", "markdown")
+_LONGEST = (600.0, 3600.0)  # s for a file and for a project, on a machine that may be shared
+_WARM = Path(__file__).resolve().parents[2] / "corpus" / "rules" / "AWP101"
+_FORMATS = ("json", "sarif", "github", "gitlab", "junit", "markdown")
 
 
 def files_of(roots: list[str], every: int, seed: int) -> list[str]:
-    """Python files and notebooks below the folders, in random order."""
+    """Files of the kinds that are scanned, below the folders, in random order."""
+    from awp_lint.detector.config import Settings
+
+    wanted = ("*.pyi", *Settings().include)
     found = []
     for root in roots:
         for folder, _, names in os.walk(root):
-            found += [os.path.join(folder, name) for name in names if name.endswith((".py", ".pyi", ".ipynb"))]
+            found += [os.path.join(folder, name) for name in names if any(fnmatch.fnmatch(name, p) for p in wanted)]
+    found.sort()
     random.Random(seed).shuffle(found)
     return found[::every]
 
@@ -50,62 +64,118 @@ def _peak(reset: bool) -> float:
     return int(status.partition("VmHWM:")[2].split()[0]) / 1024
 
 
-def look_at(path: str) -> dict[str, Any]:
-    """One file: what went wrong, how long it took, what it held."""
+def _is_fault(message: str) -> bool:
+    """Of what a scan says of itself: a file that is no Python, too large or too deep is told, all else is a fault."""
+    return "failed" in message or "no diff for" in message or "Error" in message.partition(":")[0]
+
+
+def look_at(path: str, whole: bool = False) -> dict[str, Any]:
+    """One file, or one folder with all that is in it: what went wrong, how long it took, what it held."""
     from awp_lint.detector.applying import Sources, with_diffs
     from awp_lint.detector.config import Settings
     from awp_lint.detector.finding import Confidence
-    from awp_lint.detector.output import machine_format
-    from awp_lint.detector.reporting import text as text_report
-    from awp_lint.detector.reporting.report import Report
-    from awp_lint.detector.reporting.terminal import plain
     from awp_lint.detector.scan import scan
     from awp_lint.patches.plan import plan_files
     from awp_lint.patches.ranking import rank
+    from awp_lint.patches.steploop.build import with_step_patches
 
-    before = _peak(reset=True)
+    before = 0.0 if whole else _peak(reset=True)
     began = time.process_time()
-    faults: list[str] = []
-    result = scan([path], Settings(confidence=Confidence.LOW, jobs=1, cache=False))
+    settings = Settings(confidence=Confidence.LOW, jobs=1, cache=False)
+    result = scan([path], settings)
     scanned = time.process_time() - began
-    # A file that is no Python, too large or too deep is told; anything else that a rule says of itself is a fault.
-    faults += [p.message for p in result.problems if "failed" in p.message or "Error" in p.message.partition(":")[0]]
-    findings = list(result.findings)
+    problems = list(result.problems)
+    findings = with_step_patches(result.findings, [path], settings, problems)
     fixes = 0
+    faults: list[str] = []
     if findings:
-        problems: list[Any] = []
         read = Sources(result.digests)
         ranked = rank(findings)
-        usable = read.usable(ranked, problems)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            for patch in plan_files(usable, read, True, ()):
+            for patch in plan_files(read.usable(ranked, problems), read, True, ()):
                 fixes += len(patch.applied)
-                if not path.endswith(".ipynb"):
-                    ast.parse(patch.after)
-        report = Report(findings=tuple(with_diffs(ranked, read, problems)), files=1, lines=result.lines)
-        for name in _FORMATS:
-            if name == "text":
-                plain(text_report.render(report, True))
-            else:
-                made = machine_format(name, report)
-                if name in ("json", "sarif", "gitlab"):
-                    json.loads(made)
-        faults += [p.message for p in problems]
+                ast.parse(patch.after)
+        _show(list(with_diffs(ranked, read, problems)), result.files, result.lines)
+        if not whole:
+            faults += _written(path)
+    faults += [f"{p.path}: {p.message}" if whole else p.message for p in problems if _is_fault(p.message)]
     return {
-        "faults": faults, "findings": len(findings), "fixes": fixes, "lines": result.lines,
+        "faults": faults, "findings": len(findings), "fixes": fixes, "lines": result.lines, "files": result.files,
         "seconds": time.process_time() - began, "scan": scanned, "mib": _peak(reset=False) - before,
     }  # fmt: skip
 
 
-def child() -> None:
+def _show(findings: list[Any], files: int, lines: int) -> None:
+    """The findings in every format."""
+    from awp_lint.detector.output import machine_format
+    from awp_lint.detector.reporting import json_report
+    from awp_lint.detector.reporting import text as text_report
+    from awp_lint.detector.reporting.html import page
+    from awp_lint.detector.reporting.report import Report
+    from awp_lint.detector.reporting.terminal import plain
+
+    report = Report(findings=tuple(findings), files=files, lines=lines)
+    plain(text_report.render(report, True))
+    for name in _FORMATS:
+        made = machine_format(name, report)
+        if name in ("json", "sarif", "gitlab"):
+            json.loads(made)
+    page.render(json_report.as_dict(report), page.reader())
+
+
+def _written(path: str) -> list[str]:
+    """What goes wrong when copies of the file are fixed and silenced as the command does it."""
+    from awp_lint.detector.cli import main as command
+
+    faults = []
+    for words in (("--fix", "--unsafe-fixes"), ("--write-ignores", "because")):
+        with tempfile.TemporaryDirectory(prefix="hardening-") as folder:
+            copy = Path(folder) / Path(path).name
+            shutil.copyfile(path, copy)
+            told = io.StringIO()
+            with contextlib.redirect_stderr(told), contextlib.redirect_stdout(io.StringIO()):
+                options = ("--confidence", "low", "--isolated", "--no-cache", "--jobs", "1", "--exit-zero")
+                code = command([str(copy), *words, *options])
+            lines = told.getvalue().splitlines()
+            if code != 0:
+                faults.append(f"{words[0]} ended with {code}: {' / '.join(lines[:3])}")
+            faults += [line for line in lines if "failed" in line or "no diff for" in line]
+            if copy.suffix in (".py", ".pyi"):
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    ast.parse(copy.read_bytes())
+    return faults
+
+
+def _unscreened() -> None:
+    """Let every rule look at all of every file."""
+    from awp_lint.detector import work
+    from awp_lint.rules import engine
+
+    def everything(text: str, *_: Any) -> str:
+        return text
+
+    def yes(*_: Any) -> bool:
+        return True
+
+    setattr(work, "_to_search", everything)  # noqa: B010
+    for name in ("has", "holds"):
+        setattr(engine.Vocabulary, name, yes)
+
+
+def child(unscreened: bool, whole: bool) -> None:
     """Answers a line of JSON for each path on standard input."""
     faulthandler.enable()
+    if unscreened:
+        _unscreened()
+    if not whole:  # what is loaded once is no file's own
+        look_at(str(min(_WARM.glob("bad_*.py"))))
     out = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     for line in sys.stdin:
         try:
-            answer = look_at(json.loads(line))
+            answer = look_at(json.loads(line), whole)
         except BaseException:
             answer = {"crash": traceback.format_exc(limit=-4)}
         out.write(json.dumps(answer) + "\n")
@@ -115,7 +185,9 @@ def child() -> None:
 class Worker:
     """The child, started anew whenever it has died."""
 
-    def __init__(self) -> None:
+    def __init__(self, unscreened: bool, whole: bool) -> None:
+        self._longest = _LONGEST[whole]
+        self._words = [*(["--unscreened"] if unscreened else []), *(["--whole"] if whole else [])]
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115  (the child's, for its life)
         self._process: subprocess.Popen[str] | None = None
 
@@ -124,7 +196,7 @@ class Worker:
         import select
 
         if self._process is None:
-            command = [sys.executable, __file__, "--child"]
+            command = [sys.executable, __file__, "--child", *self._words]
             self._process = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, text=True
             )
@@ -132,7 +204,7 @@ class Worker:
         assert process.stdin is not None and process.stdout is not None
         process.stdin.write(json.dumps(path) + "\n")
         process.stdin.flush()
-        ready, _, _ = select.select([process.stdout], [], [], _LONGEST)
+        ready, _, _ = select.select([process.stdout], [], [], self._longest)
         line = process.stdout.readline() if ready else ""
         if not line:
             process.kill()
@@ -145,6 +217,7 @@ class Worker:
         if self._process is not None:
             self._process.kill()
             self._process.wait()
+            self._process = None
 
 
 def main() -> None:
@@ -154,13 +227,16 @@ def main() -> None:
     parser.add_argument("--every", type=int, default=1, help="take one file in so many")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--worst", type=int, default=5)
+    parser.add_argument("--unscreened", action="store_true", help="all rules on all of every file")
+    parser.add_argument("--whole", action="store_true", help="each folder as one project")
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:
-        child()
+        child(options.unscreened, options.whole)
         return
-    paths = files_of(options.folders, options.every, options.seed)
-    worker = Worker()
+    paths = options.folders if options.whole else files_of(options.folders, options.every, options.seed)
+    above = os.path.commonpath([os.path.abspath(folder) for folder in options.folders])
+    worker = Worker(options.unscreened, options.whole)
     began = time.monotonic()
     done: list[tuple[str, dict[str, Any]]] = []
     crashes: list[tuple[str, str]] = []
@@ -168,7 +244,9 @@ def main() -> None:
         if time.monotonic() - began > options.seconds:
             break
         answer = worker.ask(path)
-        short = os.path.relpath(path, os.path.commonpath(options.folders) if options.folders else ".")
+        if options.whole:
+            worker.close()  # so that no project holds what another has left
+        short = os.path.relpath(path, above)
         if "crash" in answer:
             crashes.append((short, answer["crash"]))
             print(f"CRASH {short}\n{answer['crash']}", file=sys.stderr, flush=True)
@@ -180,13 +258,15 @@ def main() -> None:
     worker.close()
     total: Counter[str] = Counter()
     for _, answer in done:
-        total.update({name: answer[name] for name in ("findings", "fixes", "lines")})
-    print(f"Python {platform.python_version()}; {len(done)} of {len(paths)} files looked at in "
+        total.update({name: answer[name] for name in ("files", "findings", "fixes", "lines")})
+    what = f"projects ({total['files']} files)" if options.whole else "files"
+    print(f"Python {platform.python_version()}; {len(done)} of {len(paths)} "
+          f"{what} looked at in "
           f"{time.monotonic() - began:.0f} s, {total['lines']} lines, {total['findings']} findings, "
           f"{total['fixes']} fixes put into copies, all formats")  # fmt: skip
     print(f"crashes and faults: {len(crashes)}")
-    for short, what in crashes[:20]:
-        print(f"  {short}: {what.strip().splitlines()[-1]}")
+    for short, told in crashes[:20]:
+        print(f"  {short}: {told.strip().splitlines()[-1]}")
     for name, unit in (("seconds", "s of CPU"), ("mib", "MiB above what was held")):
         print(f"worst, {unit}:")
         for short, answer in sorted(done, key=lambda item: -item[1][name])[: options.worst]:
@@ -194,7 +274,7 @@ def main() -> None:
     middle = sorted(answer["seconds"] for _, answer in done)
     if middle:
         print(
-            f"median {middle[len(middle) // 2]:.2f} s of CPU a file, "
+            f"median {middle[len(middle) // 2]:.2f} s of CPU each, "
             f"99 of 100 below {middle[len(middle) * 99 // 100]:.2f} s"
         )
 
