@@ -191,7 +191,7 @@ def _show_files(paths: Sequence[str], settings: Settings) -> int:
 
 def _explain_finding(options: argparse.Namespace, settings: Settings) -> int:
     path, _, number = options.explain_finding.rpartition(":")
-    if not path or not number.isdigit():
+    if not path or not number.isdecimal() or len(number) > 9:
         raise UsageError(f"--explain-finding takes FILE:LINE, not {options.explain_finding!r}")
     loose = dataclasses.replace(settings, confidence=Confidence.LOW)
     return lint.explain_finding(options, loose, path, int(number))

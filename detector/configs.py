@@ -10,7 +10,7 @@ from awp_lint.detector.finding import Problem
 from awp_lint.detector.project.cache import Cache, key
 from awp_lint.detector.project.reading import ReadFile, read_bytes
 from awp_lint.detector.project.stored import dumps, loads
-from awp_lint.detector.work import Chosen, Outcome
+from awp_lint.detector.work import Chosen, Outcome, told_fault
 
 
 def config_outcomes(files: Sequence[ReadFile], settings: Settings, cache: Cache) -> list[Outcome]:
@@ -42,7 +42,12 @@ def _outcome(file: ReadFile, settings: Settings, chosen: Chosen) -> Outcome:
     except OSError as error:
         return _nothing(Problem(path, f"cannot read: {error.strerror or error}", fatal=named))
     wanted = frozenset(rule.id for rule in chosen.on(path))
-    result = read_config_file(path, text, file.found.kind, wanted)
+    try:
+        result = read_config_file(path, text, file.found.kind, wanted)
+    except (RecursionError, MemoryError):
+        return _nothing(Problem(path, "nested too deeply to be analysed", fatal=named))
+    except Exception as error:  # a fault of ours costs one file
+        return _nothing(Problem(path, told_fault(error), fatal=named))
     findings = tuple(f for f in result.findings if f.confidence.order >= settings.confidence.order)
     notes = tuple(replace(note, fatal=note.fatal and named) for note in result.notes)
     if result.template and named:

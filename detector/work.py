@@ -187,10 +187,15 @@ def facts_of(task: tuple[ReadFile, bool]) -> Made:
     except (RecursionError, MemoryError):
         return Made(Brief(Failure("nested too deeply to be analysed")), None)
     except Exception as error:  # as for rules: a fault of ours costs one file and not the run
-        told = " ".join(f"{type(error).__name__}: {error}".split())[:200]
-        return Made(Brief(Failure(f"its analysis failed ({told}): please report it")), None)
+        return Made(Brief(Failure(told_fault(error))), None)
     brief = _digests(facts, values) if _settings[0].cache else Brief(None)
     return Made(brief, dumps((packed(facts), values)) if _in_bytes(_settings[0]) else (facts, values))
+
+
+def told_fault(error: Exception) -> str:
+    """What is said of a file in whose analysis we failed."""
+    told = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+    return f"its analysis failed ({told}): please report it"
 
 
 def _in_bytes(settings: Settings) -> bool:
@@ -318,8 +323,9 @@ def look_at(file: ReadFile, ask: Callable[[Question], Any], world: World) -> Out
     path = file.found.path
     facts = world.facts_of(path)
     project = Asking(path, facts, ask, world.facts_of, world.frames)
-    units = () if file.found.real.endswith(".ipynb") else tuple(_units(file, facts, project))
+    units: tuple[Unit, ...] = ()
     try:
+        units = () if file.found.real.endswith(".ipynb") else tuple(_units(file, facts, project))
         text, notebook = read(path, file.found.real)
         problems = () if notebook is None else _cell_problems(path, notebook)
         vocabulary = Vocabulary(text)
@@ -344,6 +350,8 @@ def look_at(file: ReadFile, ask: Callable[[Question], Any], world: World) -> Out
     except (SourceError, RecursionError, MemoryError) as error:
         message = str(error) if isinstance(error, SourceError) else "nested too deeply to be analysed"
         return Outcome((), (Problem(path, message, fatal=file.found.named),), (), units, world.world)
+    except Exception as error:  # a fault of ours costs one file
+        return Outcome((), (Problem(path, told_fault(error), fatal=file.found.named),), (), units, world.world)
     if notebook is not None:
         findings = tuple(_in_cell(finding, notebook) for finding in findings)
     mentioned = {frame.path for finding in findings for frame in finding.chain}

@@ -15,13 +15,18 @@ _KEEPING = frozenset({
 
 def mixed(node: ast.expr, view: FunctionView) -> bool:
     """Whether a value that counts as a tensor may be a Python one: ``flag and mask.any()``, by name too."""
-    if isinstance(node, ast.BoolOp):
-        return any(mixed(part, view) or not view.value(part).is_tensor for part in node.values)
-    if isinstance(node, ast.IfExp):
-        return any(mixed(part, view) or not view.value(part).is_tensor for part in (node.body, node.orelse))
-    if isinstance(node, ast.Name):
+    return _mixed(node, view, set())
+
+
+def _mixed(node: ast.expr, view: FunctionView, seen: set[str]) -> bool:
+    """``seen`` are names that were asked about: ``ok = ok and mask.any()`` leads back to itself."""
+    if isinstance(node, ast.BoolOp | ast.IfExp):
+        parts = node.values if isinstance(node, ast.BoolOp) else [node.body, node.orelse]
+        return any(_mixed(part, view, seen) or not view.value(part).is_tensor for part in parts)
+    if isinstance(node, ast.Name) and node.id not in seen:
+        seen.add(node.id)
         bound = [s.value for s in view.assignments(node.id) if isinstance(s, ast.Assign | ast.AnnAssign) and s.value]
-        return any(isinstance(value, ast.BoolOp | ast.IfExp) and mixed(value, view) for value in bound)
+        return any(isinstance(value, ast.BoolOp | ast.IfExp) and _mixed(value, view, seen) for value in bound)
     return False
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 from awp_lint.detector.semantics.view import FileView, FunctionView
 from awp_lint.rules.common import ancestors, callee, lines_of
+from awp_lint.rules.numbers import whole
 
 _FALLBACK = re.compile(r"\bfall(s|ing)?[ -]?backs?\b|\bunreache?d\b|\bunreachable\b|\bdefensive(ly)?\b", re.IGNORECASE)
 _DEBUG = re.compile(r"^\W*(for )?debug(ging)?\b", re.IGNORECASE)
@@ -107,7 +108,7 @@ def called_another_form(node: ast.AST, view: FunctionView, file: FileView) -> bo
     for parent in ancestors(view, node):
         if isinstance(parent, ast.If) and child in parent.body and (asked := _last_axis(parent.test, view)) is not None:
             name, size = asked
-            told = {int(found) for found in re.findall(_SHAPE.format(re.escape(name)), file.text)}
+            told = {whole(found) for found in re.findall(_SHAPE.format(re.escape(name)), file.text)}
             if told and size not in told:
                 return True
         child = parent

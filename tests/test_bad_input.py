@@ -301,3 +301,28 @@ def test_a_fault_of_ours_costs_one_file(folder: Path, monkeypatch: pytest.Monkey
     assert {Path(f.path).name for f in result.findings} == {"hot.py"}
     (problem,) = result.problems
     assert problem.message == "its analysis failed (IndexError: list index out of range): please report it"
+
+
+@pytest.mark.parametrize("part", ["rules", "settings"])
+def test_so_does_one_while_rules_look(folder: Path, monkeypatch: pytest.MonkeyPatch, part: str) -> None:
+    from awp_lint.detector import work
+    from awp_lint.detector.config import Settings
+    from awp_lint.detector.scan import scan
+    from awp_lint.rules.serving.configfiles import scan as configfiles
+
+    (folder / "other.py").write_text(HOT + "\nmarked = 1\n")
+    (folder / "serve.sh").write_text("vllm serve m --enforce-eager\n")
+    module, name = (work, "_units") if part == "rules" else (configfiles, "read_config_file")
+    whole = getattr(module, name)
+
+    def broken(*words: Any) -> Any:
+        if part == "settings" or words[0].found.path.endswith("other.py"):
+            raise IndexError("list index out of range")
+        return whole(*words)
+
+    monkeypatch.setattr(module, name, broken)
+    result = scan([str(folder)], Settings(jobs=1, cache=False))
+    assert {Path(f.path).name for f in result.findings} == {"hot.py"} | ({"other.py"} if part == "settings" else set())
+    (problem,) = result.problems
+    assert problem.message == "its analysis failed (IndexError: list index out of range): please report it"
+    assert not problem.fatal

@@ -15,6 +15,7 @@ from awp_lint.detector.semantics.values import Kind
 from awp_lint.detector.semantics.view import FunctionView
 from awp_lint.rules.flow import resolve, same, uncast
 from awp_lint.rules.memo import remembered
+from awp_lint.rules.numbers import real
 
 _OPERATORS: dict[type[ast.operator], str] = {
     ast.Add: "add",
@@ -93,7 +94,7 @@ def number(node: ast.expr | None, view: FunctionView) -> float | None:
     if node is None:
         return None
     if isinstance(node, ast.Constant):
-        return float(node.value) if isinstance(node.value, int | float) and not isinstance(node.value, bool) else None
+        return real(node.value)
     return _number(node, view)
 
 
@@ -123,6 +124,10 @@ def _number(node: ast.expr, view: FunctionView) -> float | None:
 
 
 def _arithmetic(node: ast.BinOp, view: FunctionView) -> float | None:
+    return real(_computed(node, view))
+
+
+def _computed(node: ast.BinOp, view: FunctionView) -> float | None:
     left, right = number(node.left, view), number(node.right, view)
     if left is None or right is None:
         return None
@@ -207,7 +212,7 @@ def polynomial(node: ast.expr, x: ast.expr, view: FunctionView, depth: int = 12)
         return None
     if op.name == "pow":
         power = b.get(0) if set(b) <= {0} else None
-        if power is None or power != int(power) or not 1 <= power <= 4:
+        if power is None or not 1 <= power <= 4 or power != int(power):
             return None
         result: Polynomial | None = a
         for _ in range(int(power) - 1):

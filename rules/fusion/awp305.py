@@ -30,6 +30,7 @@ from awp_lint.rules.flow import resolve
 from awp_lint.rules.fusion.algebra import number
 from awp_lint.rules.fusion.context import fused_elsewhere
 from awp_lint.rules.nodemap import Definition
+from awp_lint.rules.numbers import whole
 
 _HEAD = re.compile(
     r"(^|_)(lm_head|head|embed_out|unembed|to_logits|vocab_proj(ection)?|output_layer|output_projection)$"
@@ -204,7 +205,7 @@ def _costs_little(view: FunctionView, file: FileView) -> bool:
     if view.class_name is not None and _DRAFTS.search(view.class_name):
         return True
     sizes = file.defaults("vocab_size")
-    return bool(sizes) and all(size.isdigit() and int(size) < _SMALL for size in sizes)
+    return bool(sizes) and all((whole(size) or _SMALL) < _SMALL for size in sizes)
 
 
 def _is_head(func: ast.expr, view: FunctionView) -> bool:

@@ -39,7 +39,7 @@ def _pair(call: ast.Call) -> frozenset[int] | None:
         return None
     try:
         return frozenset(int(ast.literal_eval(arg)) for arg in call.args)
-    except (ValueError, TypeError, SyntaxError):
+    except (ValueError, TypeError, SyntaxError, OverflowError):
         return None
 
 

@@ -8,6 +8,7 @@ import re
 
 from awp_lint.detector.semantics.view import FileView, FunctionView
 from awp_lint.rules.common import callee
+from awp_lint.rules.numbers import whole
 
 _ROUTER = re.compile(r"(Router|Gate|Gating)$")
 #: Of a router: the smallest of which readers called a cast worth saying has 128 experts and 1024 dimensions.
@@ -64,4 +65,4 @@ def _number(node: ast.expr, made: dict[str, ast.expr], file: FileView, depth: in
         return 0
     if ast.unparse(node.value) == "self":
         return _number(made[node.attr], made, file, depth - 1) if node.attr in made else 0
-    return max((int(text) for text in file.defaults(node.attr) if text.isdigit()), default=0)
+    return max((whole(text) or 0 for text in file.defaults(node.attr)), default=0)

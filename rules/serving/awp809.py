@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from awp_lint.detector.finding import Confidence, Event, RootCause
 from awp_lint.detector.semantics.view import FileView, FunctionView, Region
 from awp_lint.rules.base import Candidate, Rule
+from awp_lint.rules.numbers import real
 from awp_lint.rules.serving.engines import PYTHON_CLASSES
 from awp_lint.rules.serving.parallel import degree, idle_devices
 
@@ -75,7 +76,7 @@ class ParallelMisfit(Rule):
         if len(given) != 1 or len(calls) != 1 or any(k.arg is None for k in node.keywords):
             return
         settings = {
-            k.arg: float(k.value.value) if isinstance(k.value, ast.Constant) and type(k.value.value) is int else None
+            k.arg: real(k.value.value) if isinstance(k.value, ast.Constant) and type(k.value.value) is int else None
             for k in node.keywords
             if k.arg is not None
         }

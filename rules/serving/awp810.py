@@ -10,6 +10,7 @@ from awp_lint.detector.finding import Confidence, Event, RootCause
 from awp_lint.detector.semantics.view import FileView, FunctionView, Region
 from awp_lint.rules.base import Candidate, Rule
 from awp_lint.rules.common import argument, short
+from awp_lint.rules.numbers import whole
 from awp_lint.rules.serving.parallel import oversubscribed
 
 _THREADS = re.compile(
@@ -76,7 +77,7 @@ class ThreadOversubscription(Rule):
         if view.qualified(node.func) != "uvicorn.run" or view.regions(node) & (Region.TEST | Region.TIMED):
             return
         workers = argument(node, None, "workers")
-        found = [int(a or b) for a, b in _THREADS.findall(file.text)]
+        found = [number for a, b in _THREADS.findall(file.text) if (number := whole(a or b)) is not None]
         if not found or not isinstance(workers, ast.Constant) or type(workers.value) is not int:
             return
         threads = max(found)

@@ -13,6 +13,7 @@ from awp_lint.detector.finding import Confidence, Event
 from awp_lint.detector.semantics.view import FileView, FunctionView, Region
 from awp_lint.rules.base import Candidate, Rule
 from awp_lint.rules.common import lower, short
+from awp_lint.rules.numbers import real
 from awp_lint.rules.serving.engines import PYTHON_CLASSES, Setting, costly
 
 
@@ -57,7 +58,7 @@ def _literal(node: ast.expr) -> Setting | None:
         return None
     if isinstance(node.value, bool | str):
         return node.value
-    return float(node.value) if isinstance(node.value, int | float) else None
+    return real(node.value)
 
 
 def reason_given(text: str, line: int, about: str | None = None) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import math
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -140,6 +141,7 @@ def setting(text: str) -> Setting | None:
     if lowered in ("true", "false"):
         return lowered == "true"
     try:
-        return float(plain)
+        found = float(plain)
     except ValueError:
         return plain
+    return found if math.isfinite(found) else plain

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from awp_lint.rules.numbers import whole
 from awp_lint.rules.serving.configfiles.judge import Judge, Surroundings
 from awp_lint.rules.serving.configfiles.launches import Launch, Option, assignments, engine_of_image, launch, options
 from awp_lint.rules.serving.configfiles.words import Word, commands
@@ -193,7 +194,7 @@ def _devices(node: yaml.Node) -> int | None:
         reserved = _path(node, "deploy", "resources", "reservations", "devices")
         for item in getattr(reserved, "value", []):
             value = getattr(_items(item).get("count"), "value", None)
-    return int(value) if isinstance(value, str) and value.isdigit() else None
+    return whole(value) if isinstance(value, str) else None
 
 
 def _cores(node: yaml.Node) -> float | None:
@@ -204,10 +205,10 @@ def _cores(node: yaml.Node) -> float | None:
     value = getattr(limit, "value", None)
     if not isinstance(value, str):
         return None
-    try:
-        return float(value[:-1]) / 1000 if value.endswith("m") else float(value)
-    except ValueError:
+    found = setting(value.removesuffix("m"))
+    if not isinstance(found, float):
         return None
+    return found / 1000 if value.endswith("m") else found
 
 
 def _engine(node: yaml.MappingNode, judge: Judge) -> None:

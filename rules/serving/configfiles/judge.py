@@ -11,6 +11,7 @@ from awp_lint.detector.finding import Confidence, Finding, Fix, Safety, Span
 from awp_lint.rules.base import Rule
 from awp_lint.rules.common import lower
 from awp_lint.rules.normal import digest
+from awp_lint.rules.numbers import whole
 from awp_lint.rules.registry import rule
 from awp_lint.rules.serving.configfiles.launches import Launch, Option
 from awp_lint.rules.serving.configfiles.words import Word
@@ -128,10 +129,10 @@ class Judge:
                 message = f"`{found.engine} {option.word.text}` starts a development server"
                 self._add("AWP808", option.word, message, "serve without it", name, unsure=not self._model)
         workers = settings.get("workers", settings.get("w"))
-        threads = around.variables.get("OMP_NUM_THREADS", "")
-        if not isinstance(workers, float) or not threads.isdigit() or around.cores is None:
+        threads = whole(around.variables.get("OMP_NUM_THREADS", ""))
+        if not isinstance(workers, float) or threads is None or around.cores is None:
             return
-        if oversubscribed(int(threads), int(workers), around.cores):
+        if oversubscribed(threads, int(workers), around.cores):
             message = f"{workers:g} workers of {threads} threads share {around.cores:g} cores"
             self._add("AWP810", found.word, message, "give each worker its share of the cores", "workers")
 
