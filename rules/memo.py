@@ -32,6 +32,23 @@ def remembered(function: Callable[[N, FunctionView], R]) -> Callable[[N, Functio
     return ask
 
 
+def remembered_name(function: Callable[[str, FunctionView, int], R]) -> Callable[[str, FunctionView, int], R]:
+    """The same of a pure ``function(name, view, depth)`` that follows a name through all that it is bound to.
+
+    Unremembered it would ask of each binding what it asks of each binding: to the power of the depth.
+    """
+
+    @functools.wraps(function)
+    def ask(name: str, view: FunctionView, depth: int) -> R:
+        memo = view.memo.setdefault(function, {})
+        known = memo.get((name, depth), _UNASKED)
+        if known is _UNASKED:
+            known = memo[name, depth] = function(name, view, depth)
+        return known  # type: ignore[no-any-return]
+
+    return ask
+
+
 def says(file: FileView, pattern: re.Pattern[str], *words: str) -> bool:
     """Whether a pattern is found anywhere in the text of a file; it is searched once.
 

@@ -12,7 +12,7 @@ import re
 from awp_lint.detector.semantics.definition import descendants
 from awp_lint.detector.semantics.view import FunctionView
 from awp_lint.rules.common import callee
-from awp_lint.rules.memo import remembered
+from awp_lint.rules.memo import remembered, remembered_name
 
 #: What these hold of anything is a shape, a type, a place or a switch.
 _FACTS = frozenset({"shape", "ndim", "dtype", "device", "training", "is_cuda", "requires_grad", "config"})
@@ -76,20 +76,16 @@ def _compares_plainly(node: ast.Compare, view: FunctionView, depth: int) -> bool
     return all(_plain(side, view, depth) for side in sides)
 
 
+@remembered_name
 def _bound_plainly(name: str, view: FunctionView, depth: int) -> bool:
     """Whether all that a local name is bound to is plain, its annotation as a parameter included."""
-    known = view.memo.setdefault(_bound_plainly, {})
-    found: bool | None = known.get((name, depth))
-    if found is None:
-        bound, parameters = view.assignments(name), _parameters(view)
-        found = bool(bound) or name in parameters
-        if name in parameters:
-            annotation = parameters[name]
-            found = annotation is not None and _is_plain_type(annotation)
-        found = found and name not in _asked_for_types(view)
-        found = found and all(_binds_plainly(statement, name, view, depth) for statement in bound)
-        known[name, depth] = found
-    return found
+    bound, parameters = view.assignments(name), _parameters(view)
+    found = bool(bound) or name in parameters
+    if name in parameters:
+        annotation = parameters[name]
+        found = annotation is not None and _is_plain_type(annotation)
+    found = found and name not in _asked_for_types(view)
+    return found and all(_binds_plainly(statement, name, view, depth) for statement in bound)
 
 
 def _asked_for_types(view: FunctionView) -> frozenset[str]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from awp_lint.detector.semantics.values import Device, DTypeClass, Kind
 from awp_lint.detector.semantics.view import FunctionView
 from awp_lint.rules.common import argument, method, opaque
+from awp_lint.rules.memo import remembered_name
 
 #: Factories whose values do not depend on where they are made.
 SAME_ANYWHERE = frozenset({"zeros", "ones", "empty", "full", "eye"})
@@ -161,19 +162,7 @@ def host_origins(node: ast.expr, view: FunctionView, depth: int = 4) -> frozense
     if depth == 0:
         return frozenset({"other"})
     if isinstance(node, ast.Name):
-        found: set[str] = set()
-        if _written(node.id, view):
-            found.add("other")  # filled from the host, part by part
-        statements = view.assignments(node.id)
-        for statement in statements:
-            source = getattr(statement, "value", None)
-            if isinstance(statement, ast.Assign | ast.AnnAssign | ast.AugAssign) and isinstance(source, ast.expr):
-                targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
-                plain = all(isinstance(t, ast.Name | ast.Subscript) for t in targets)
-                found |= host_origins(source, view, depth - 1) if plain else {"other"}
-            else:
-                found.add("other")
-        return frozenset(found) if statements else frozenset({"other"})
+        return _bound_origins(node.id, view, depth - 1)
     if isinstance(node, ast.BinOp):
         return host_origins(node.left, view, depth) | host_origins(node.right, view, depth)
     if isinstance(node, ast.Compare):
@@ -191,6 +180,24 @@ def host_origins(node: ast.expr, view: FunctionView, depth: int = 4) -> frozense
             return frozenset({"other"})
         return frozenset().union(*(host_origins(part, view, depth - 1) for part in parts)) or frozenset({"other"})
     return frozenset({"other"})
+
+
+@remembered_name
+def _bound_origins(name: str, view: FunctionView, depth: int) -> frozenset[str]:
+    """Where the contents of all come from that a local name is bound to."""
+    found: set[str] = set()
+    if _written(name, view):
+        found.add("other")  # filled from the host, part by part
+    statements = view.assignments(name)
+    for statement in statements:
+        source = getattr(statement, "value", None)
+        if isinstance(statement, ast.Assign | ast.AnnAssign | ast.AugAssign) and isinstance(source, ast.expr):
+            targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+            plain = all(isinstance(t, ast.Name | ast.Subscript) for t in targets)
+            found |= host_origins(source, view, depth) if plain else {"other"}
+        else:
+            found.add("other")
+    return frozenset(found) if statements else frozenset({"other"})
 
 
 def lives_on_host(node: ast.expr, view: FunctionView) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+import time
 from pathlib import Path
 
 import pytest
@@ -126,3 +127,24 @@ def test_a_name_that_leads_back_to_itself(tmp_path: Path, later: str) -> None:
         """,
     )
     assert any(finding.rule == "AWP102" for finding in found)
+
+
+def test_names_bound_again_and_again_take_no_longer_each(tmp_path: Path) -> None:
+    began = time.process_time()
+    findings_of(
+        tmp_path,
+        "serve.py",
+        f"""\
+        import torch
+
+
+        @torch.inference_mode()
+        def generate(model, tokens: torch.Tensor) -> torch.Tensor:
+            mask = torch.zeros(3)
+            for _ in range(100):
+                {"mask = mask + mask; other = mask * 2; mask = other - mask; " * 60}
+                tokens = model(tokens, mask.to(tokens.device))
+            return tokens
+        """,
+    )
+    assert time.process_time() - began < 10  # seconds; asked to the power of four it took days
