@@ -6,9 +6,9 @@
 Each file is scanned alone (all rules, every confidence, no cache, one process); its fixes, unsafe ones too, are put
 into a copy of its text, which has to be Python afterwards; and the findings go through every format and the page. A
 file with findings is also copied, to be fixed by the command itself until nothing is left to fix, and to be silenced by
-comments. Files are taken in random order until the time is up. The work is done in a child, so that a crash of the
-interpreter costs one file; a file that takes longer than ten minutes hangs. Memory is the child's peak above what it
-held before. Rules that fail are counted as crashes, although a scan survives them.
+comments. Files are taken in random order until the time is up, or Ctrl-C. The work is done in a child, so that a crash
+of the interpreter costs one file; a file that takes longer than ten minutes hangs. Memory is the child's peak above
+what it held before. Rules that fail are counted as crashes, although a scan survives them.
 
 Most files hold none of the rules' words, and are only read: ``--unscreened`` runs all rules on all of every file.
 ``--whole`` scans each folder as one project, in a child of its own; memory is then all that the child ever held.
@@ -27,6 +27,7 @@ import os
 import platform
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -240,21 +241,23 @@ def main() -> None:
     began = time.monotonic()
     done: list[tuple[str, dict[str, Any]]] = []
     crashes: list[tuple[str, str]] = []
-    for path in paths:
-        if time.monotonic() - began > options.seconds:
-            break
-        answer = worker.ask(path)
-        if options.whole:
-            worker.close()  # so that no project holds what another has left
-        short = os.path.relpath(path, above)
-        if "crash" in answer:
-            crashes.append((short, answer["crash"]))
-            print(f"CRASH {short}\n{answer['crash']}", file=sys.stderr, flush=True)
-            continue
-        crashes += [(short, fault) for fault in answer["faults"]]
-        for fault in answer["faults"]:
-            print(f"FAULT {short}: {fault}", file=sys.stderr, flush=True)
-        done.append((short, answer))
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # in the background too: the figures so far
+    with contextlib.suppress(KeyboardInterrupt):
+        for path in paths:
+            if time.monotonic() - began > options.seconds:
+                break
+            answer = worker.ask(path)
+            if options.whole:
+                worker.close()  # so that no project holds what another has left
+            short = os.path.relpath(path, above)
+            if "crash" in answer:
+                crashes.append((short, answer["crash"]))
+                print(f"CRASH {short}\n{answer['crash']}", file=sys.stderr, flush=True)
+                continue
+            crashes += [(short, fault) for fault in answer["faults"]]
+            for fault in answer["faults"]:
+                print(f"FAULT {short}: {fault}", file=sys.stderr, flush=True)
+            done.append((short, answer))
     worker.close()
     total: Counter[str] = Counter()
     for _, answer in done:
