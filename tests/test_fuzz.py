@@ -14,6 +14,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -28,6 +29,12 @@ from awp_lint.detector.scan import scan
 from awp_lint.patches.plan import plan_files
 from awp_lint.patches.ranking import rank
 from awp_lint.patches.splice import splice
+from awp_lint.rules.registry import all_rules, screening_words
+
+try:
+    import hypothesmith
+except ImportError:
+    hypothesmith = None
 
 EXAMPLES = int(os.environ.get("AWP_LINT_FUZZ_EXAMPLES", "12"))
 CORPUS = Path(__file__).resolve().parent.parent / "corpus" / "rules"
@@ -154,6 +161,22 @@ PROGRAMS = st.lists(STATEMENTS, min_size=1, max_size=5).map(
 @given(PROGRAMS)
 def test_programs_of_a_grammar(program: str) -> None:
     findings_of(program.encode())
+
+
+#: Words of rules: a file that holds none of them is not looked at.
+WORDS = b"# " + b" ".join(sorted(screening_words(all_rules()))).replace(b"awp:", b"").replace(b"\n", b" ") + b"\n"
+
+
+PYTHON = st.nothing() if hypothesmith is None else hypothesmith.from_grammar() | hypothesmith.from_node()
+
+
+@pytest.mark.skipif(hypothesmith is None, reason="hypothesmith is not installed")
+@SLOW
+@given(PYTHON)
+def test_programs_of_the_whole_language(program: str) -> None:
+    raw = program.encode("utf-8", "surrogatepass")
+    findings_of(WORDS + raw)
+    findings_of(raw)
 
 
 # what exists, damaged ------------------------------------------------------------------------------------------------

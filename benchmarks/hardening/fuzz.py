@@ -3,7 +3,8 @@
     python benchmarks/hardening/fuzz.py [--seconds 600] [--examples 100]
 
 Runs ``tests/test_fuzz.py`` again and again, each time with other random seeds, and counts what was tried: programs of a
-grammar, real files damaged, any bytes, suppressions, baselines, edits. What fails is printed as hypothesis shrank it.
+grammar, real files damaged, any bytes, suppressions, baselines, edits; where hypothesmith is installed, programs of
+Python's whole grammar too. What fails is printed as hypothesis shrank it.
 """
 
 from __future__ import annotations
