@@ -124,15 +124,14 @@ def _number(node: ast.expr, view: FunctionView) -> float | None:
 
 
 def _arithmetic(node: ast.BinOp, view: FunctionView) -> float | None:
-    return real(_computed(node, view))
+    right = number(node.right, view)  # first: long sums are nested on their left
+    left = None if right is None else number(node.left, view)
+    return None if left is None or right is None else real(_computed(left, node.op, right))
 
 
-def _computed(node: ast.BinOp, view: FunctionView) -> float | None:
-    left, right = number(node.left, view), number(node.right, view)
-    if left is None or right is None:
-        return None
+def _computed(left: float, operator: ast.operator, right: float) -> float | None:
     try:
-        match node.op:
+        match operator:
             case ast.Add():
                 return left + right
             case ast.Sub():
