@@ -8,8 +8,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from awp_lint.detector.profiling import units
+from awp_lint.detector.profiling.agent.selfcost import Cost
 from awp_lint.detector.profiling.idle import CAUSES, HOST, SYNC, Gaps, gaps
 from awp_lint.detector.profiling.join import Executions, call_costs, executions, tally
+from awp_lint.detector.profiling.owncost import own_ms
 from awp_lint.detector.profiling.program import build
 from awp_lint.detector.profiling.regions import main_thread, unit_marks, with_units
 from awp_lint.detector.profiling.session import MarkRecords, ProcessSession, Window, WindowKind
@@ -244,21 +246,9 @@ def _by_mark_and_unit(mark: Ints, unit: Ints, values: Floats, count: int, length
     return np.asarray(flat[: count * length].reshape(count, length), np.float64)
 
 
-def own_ms(found: Executions, mark_ns: tuple[float, float]) -> Floats:
-    """Each execution's time in ms without what recording it and those inside it cost; 0 for recursive ones."""
-    inner, whole = mark_ns
-    nested = np.zeros(found.open.size, np.int64)
-    for thread in np.unique(found.thread):
-        rows = np.flatnonzero(found.thread == thread)  # in order of opening
-        opened = found.open[rows]
-        nested[rows] = np.searchsorted(opened, found.close[rows], side="left") - np.arange(rows.size) - 1
-    took = found.close - found.open - inner - whole * np.maximum(nested, 0)
-    return np.where(found.outermost, np.maximum(took, 0.0), 0.0) / 1e6
-
-
-def _host(found: Executions, spans: units.Spans, count: int, mark_ns: tuple[float, float]) -> tuple[Floats, Floats]:
+def _host(found: Executions, spans: units.Spans, count: int, own: Cost) -> tuple[Floats, Floats]:
     unit, mark = spans.index(found.open), found.mark.astype(np.int64)
-    took = own_ms(found, mark_ns)
+    took = own_ms(found, own)
     length = spans.start.size
     return (
         _by_mark_and_unit(mark, unit, took, count, length),

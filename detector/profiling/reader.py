@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from awp_lint.detector.profiling.agent.ring import BREAK
+from awp_lint.detector.profiling.agent.selfcost import Cost
 from awp_lint.detector.profiling.session import (
     Compilation,
     MarkRecords,
@@ -124,7 +125,7 @@ def read_process(
     paced = steps or requests  # steps where any was seen
     last = max([int(state.get("saved_ns", 0)), *(time for time, _, _ in events[-1:]), *paced[-1:]])
     windows = tuple(_window(raw, paced, requests, place, last or ended_ns) for raw in state.get("windows", ()))
-    cost = state.get("marks_cost") or {}
+    own = (state.get("marks_cost") or {}).get("own_ns") or {}
     thinned = _thinned(state.get("thinned") or {})
     return ProcessSession(
         pid=int(born[0]),
@@ -138,7 +139,7 @@ def read_process(
         backend=state.get("backend", "none"),
         marks=marks,
         pacing={kind: mark for kind, mark in (("step", step_loop), ("request", request_loop)) if mark is not None},
-        mark_ns=(float(cost.get("inner_ns", 0)), float(cost.get("whole_ns", 0))),
+        mark_ns=Cost(*(float(own.get(name, 0)) for name in Cost._fields)),
         reached=_reached(place / "reached.bin"),
         armed=frozenset(state.get("armed", ())),
         other_copies={int(mark): path for mark, path in state.get("other_copies", {}).items()},

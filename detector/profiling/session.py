@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from awp_lint.detector.finding import Mark
+from awp_lint.detector.profiling.agent.selfcost import NOTHING, Cost
 
 
 class WindowKind(enum.Enum):
@@ -121,7 +122,7 @@ class ProcessSession:
     pacing: Mapping[str, int] = field(
         default_factory=dict
     )  # kind of unit → PlannedMark.index of the loop that counts it
-    mark_ns: tuple[float, float] = (0.0, 0.0)  # a recorded execution's own cost: inside its interval, and all of it
+    mark_ns: Cost = NOTHING  # a recorded execution's own cost
     late: tuple[int, int] | None = None  # marks from this number on came while the program ran, at this time (ns)
     led: dict[int, tuple[str, int, str]] = field(default_factory=dict)  # such a mark → path, line, function of the user
     memory: Mapping[str, Any] | None = None  # the allocator's account, {"missing": why}, or None where nobody asked

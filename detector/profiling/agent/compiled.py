@@ -25,7 +25,7 @@ from awp_lint.detector.profiling.agent.exchange import Exchange
 from awp_lint.detector.profiling.agent.files import command_line, script
 from awp_lint.detector.profiling.agent.plan import AgentMark
 from awp_lint.detector.profiling.agent.rewrite import CLOSE, MAIN, OPEN, TICK, rewrite
-from awp_lint.detector.profiling.agent.selfcost import MARK, measure
+from awp_lint.detector.profiling.agent.selfcost import MARK, Cost, measure
 from awp_lint.detector.profiling.agent.state import State
 from awp_lint.detector.profiling.agent.warmth import dynamo_frames
 
@@ -100,8 +100,8 @@ class Compiled:
         """Marks are to be recorded from here on, or no longer."""
         self._helpers()
 
-    def own_cost(self) -> tuple[float, float]:
-        """``(inner_ns, whole_ns)`` of a recorded execution, see :mod:`selfcost`. While marks are recorded."""
+    def own_cost(self) -> Cost:
+        """What a recorded execution costs, see :mod:`selfcost`. While marks are recorded."""
         self.first[MARK] = None
         opened, closed = self._gated(self.dynamo) if self.dynamo is not None else self._loud()
 

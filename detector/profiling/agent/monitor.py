@@ -17,7 +17,7 @@ from types import CodeType
 from typing import Any, Callable
 
 from awp_lint.detector.profiling.agent.plan import AgentMark
-from awp_lint.detector.profiling.agent.selfcost import mark_on, measure, probe
+from awp_lint.detector.profiling.agent.selfcost import Cost, mark_on, measure, probe
 from awp_lint.detector.profiling.agent.state import State
 
 _TOOLS = (3, 4, 2, 5, 1, 0)  # free ids first, then those reserved for tools that are unlikely beside a profile run
@@ -171,8 +171,8 @@ class Monitor:
         for site in self._heavy(thin.marks) if thin is not None else ():
             self.usual.pop(id(site.code), None)
 
-    def own_cost(self) -> tuple[float, float]:
-        """``(inner_ns, whole_ns)`` of a recorded execution, see :mod:`selfcost`. While marks are recorded."""
+    def own_cost(self) -> Cost:
+        """What a recorded execution costs, see :mod:`selfcost`. While marks are recorded."""
         function = probe()
         site = Site(function.__code__, [mark_on(function.__code__)])
         site.reach.clear()

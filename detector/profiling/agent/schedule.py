@@ -482,7 +482,7 @@ class Schedule:
             "units": units,
             "pct": round(100 * taken, 3),
         }
-        facts.update(inner_ns=round(own[0]), whole_ns=round(own[1]))
+        facts["own_ns"] = {name: round(ns) for name, ns in own._asdict().items()}
         if units > 0:
             choice = choose(events, units, seconds, cost, self.backend.switches_all)
             if choice is not None:
