@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from awp_lint.detector import pipeline
 from awp_lint.detector.config import Settings
 from awp_lint.detector.finding import MarkKind
 from awp_lint.detector.scan import ScanResult, files_to_scan, scan
@@ -306,6 +307,19 @@ def no_surprise() -> Iterator[None]:
     before = gc.isenabled()
     yield
     assert gc.isenabled() == before
+
+
+def test_a_process_that_scans_again_and_again_does_not_fill_the_memory(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import gc
+
+    monkeypatch.setattr(pipeline, "_MOST_LEFT", 2_000)
+    held = []
+    for _ in range(40):
+        scan(["."], Settings(jobs=1, cache=False), cwd=str(project))
+        held.append(len(gc.get_objects()))
+    assert max(held[20:]) <= max(held[:20]) + 500, held
 
 
 def test_unused_suppressions_are_told_from_those_of_hidden_findings(project: Path) -> None:
