@@ -214,6 +214,11 @@ def run(model, ids):
 )  # fmt: skip
 
 FUSION = (
+    Case("AWP204", "chosen experts", "AWP204/bad_chosen_experts.py", lambda t: [(t, t(7, 8)), (t, t(1, 8))], """
+def run(t, x):
+    torch.manual_seed(0)
+    return [t.place(kind(8, 6))(x) for kind in (Compared, Masked, First, Summed)]
+""", kinds=FILLED, has="for number in picked.unique().tolist():"),
     Case("AWP205", "repetition", s.REPEATED_TOKENS, lambda t: [(t.ids(9, 4, 6), t(4, 9))], kinds=SAFE,
          has="torch.where(seen < 0, seen * self.penalty, seen / self.penalty)", lacks="for i in"),
     Case("AWP206", "loaders", "AWP206/bad_loaders.py", lambda t: [(t.device,)], """

@@ -5,12 +5,16 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from awp_lint.detector.finding import Confidence, Event, MarkKind, RootCause
+from awp_lint.detector.finding import Confidence, Event, Fix, MarkKind, RootCause
 from awp_lint.detector.semantics.values import Kind
 from awp_lint.detector.semantics.view import FileView, FunctionView, Level, LoopKind, Region
 from awp_lint.rules.base import Candidate, Rule
 from awp_lint.rules.common import IDLE, callee, frequency_reason, loop_body, lower, often, short, sureness
+
+if TYPE_CHECKING:
+    from awp_lint.rules.nodemap import Definition
 
 _FUSED = re.compile(r"grouped_mm|fused_moe|fused_experts|moe_align|megablocks|scattermoe|batched_mm|gmm\(")
 
@@ -45,10 +49,13 @@ class ExpertLoop(Rule):
         - Large batches, where each expert's product is big; set-up and loading of weights.
         """
     safety = """
-        A recommendation only: stack the experts' weights and use a grouped product (`torch._grouped_mm`, a fused
-        mixture-of-experts kernel). Skipping experts that nobody hit saves weight reads but adds a wait and breaks
-        export: both are in use.
-        No diff, since the weights have to be laid out anew where checkpoints are loaded.
+        Unsafe: where every pass finds its rows by comparing the choices with the expert's number and puts results back
+        into these rows alone, the diff goes through the chosen experts (`picked.unique().tolist()`): one more wait a
+        layer, one less for each expert that no row chose, and the same bits. It is wrong where the choices hold other
+        numbers than those of the loop's experts (a mark for dropped tokens, experts of other ranks).
+        The greater remedy is a recommendation: stack the experts' weights and use a grouped product
+        (`torch._grouped_mm`, a fused mixture-of-experts kernel). It needs the weights laid out anew where checkpoints
+        are loaded.
         """
     references = (
         "huggingface/transformers#32429 skipping experts against export",
@@ -109,6 +116,11 @@ class ExpertLoop(Rule):
             frequency=frequency,
             why=frequency_reason(frequency),
         )
+
+    def rewrite(self, candidate: Candidate, definition: Definition) -> Fix | None:
+        from awp_lint.rules.batching.chosen import chosen_alone
+
+        return chosen_alone(candidate.node, definition)
 
 
 def _of_groups(loop: ast.For) -> bool:
