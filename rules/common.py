@@ -364,6 +364,12 @@ def opaque(call: ast.Call) -> bool:
     return any(isinstance(a, ast.Starred) for a in call.args) or any(k.arg is None for k in call.keywords)
 
 
+def open_ended(view: FunctionView, node: ast.AST) -> bool:
+    """Whether a node stands in a ``while`` loop that goes on by what its passes find."""
+    loops = [loop for loop in view.loops(node) if isinstance(loop, ast.While)]
+    return any(names_in(loop.test) & view.written_in(loop) for loop in loops)
+
+
 def names_in(node: ast.AST) -> frozenset[str]:
     """Names that are read in an expression."""
     return frozenset(name.id for name in _names(node) if name.ctx.__class__ is ast.Load)

@@ -185,6 +185,11 @@ SYNC = (
     Case("AWP104", "trimmed", s.TRIM, lambda t: [(t.ids(3, 4, 5),)], kinds=("plain", "strided", "empty"),
          has="(row == pad).sum().item()"),
     Case("AWP104", "widths", s.WIDTHS, lambda t: [(t(3, 5), t.mask(3, 5))], has="widest = int(widest)"),
+    Case("AWP105", "suppression", "AWP105/bad_suppression.py", lambda t: [(t(9, 4), t(9)), (t(1, 4), t(1))], """
+def run(boxes, scores):
+    boxes = torch.cat([boxes[:, :2], boxes[:, :2] + boxes[:, 2:].abs()], dim=1)
+    return suppress(boxes, scores, 0.1), strongest(scores, boxes, 0.1) if len(scores) > 0 else None
+""", kinds=("plain", "strided"), has="boxes, scores = boxes.cpu(), scores.cpu()"),
     Case("AWP105", "index", s.INDEX, lambda t: [(torch.tensor([9.0, 5.0, 5.0, 1.0]),)], kinds=PLAIN,
          has=".cpu().nonzero()"),
     Case("AWP105", "penalty", s.PENALTY, _masked, kinds=SAFE, has="copy_(torch.where(seen"),

@@ -130,6 +130,7 @@ class DeviceRead(Rule):
     def rewrite(self, candidate: Candidate, definition: Definition) -> Fix | None:
         from awp_lint.rules.sync.hostlists import one_read
         from awp_lint.rules.sync.masks import host_index
+        from awp_lint.rules.sync.onhost import on_host
         from awp_lint.rules.sync.rowreads import whole_rows
         from awp_lint.rules.sync.sums import read_after_loop
 
@@ -138,6 +139,7 @@ class DeviceRead(Rule):
         return (
             one_read(node, definition)
             or host_index(node, definition)
+            or on_host(node, definition)
             or read_after_loop(node, definition)
             or whole_rows(node, definition)
         )

@@ -79,8 +79,10 @@ class DataDependentShape(Rule):
         For a mask assignment whose value is 0-d or broadcasts over the masked positions the rewrite is unsafe only in
         that it computes the whole tensor: `x.copy_(torch.where(mask, value, x))` keeps the assignment in place. The
         same holds where what is assigned is computed elementwise from reads through that mask. `nonzero()` whose
-        result Python only counts and reads becomes one copy of the mask, searched on the host. Other spellings get
-        a recommendation.
+        result Python only counts and reads becomes one copy of the mask, searched on the host. Where a `while` loop
+        goes on by what its passes find (boxes that suppress each other), and its function does light work on its
+        arguments alone, these are copied to the host once and the result is brought back: right where they are small.
+        Other spellings get a recommendation.
         """
     manual = True
     references = (
@@ -153,11 +155,13 @@ class DataDependentShape(Rule):
         import libcst as cst
 
         from awp_lint.rules.sync.masks import host_index, masked_update
+        from awp_lint.rules.sync.onhost import on_host
 
         data = candidate.data
         if not isinstance(data, _MaskAssignment):
             assert isinstance(candidate.node, ast.expr)
-            return host_index(candidate.node, definition) or masked_update(candidate.node, definition)
+            node = candidate.node
+            return host_index(node, definition) or masked_update(node, definition) or on_host(node, definition)
         if data.extra is None:
             return masked_update(data.statement, definition)
         statement = definition.node(data.statement)

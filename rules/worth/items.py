@@ -7,7 +7,7 @@ import re
 
 from awp_lint.detector.semantics.view import FunctionView, Level
 from awp_lint.rules.batching.calls import over_batches
-from awp_lint.rules.common import ancestors, callee, names_in, target_names, whole_program
+from awp_lint.rules.common import ancestors, callee, names_in, open_ended, target_names, whole_program
 from awp_lint.rules.doubts import default_none
 from awp_lint.rules.worth.table import Case, doubt
 
@@ -30,7 +30,8 @@ def once_an_item(case: Case) -> bool:
 @doubt("AWP105", seldom=True)
 def one_selection_an_item(case: Case) -> bool:
     """One selection by a mask for each item, beside all else that is done for it."""
-    return FEW.issuperset(case.path) and Level.ITEM in case.path and not _paid_by_each(case)
+    few = FEW.issuperset(case.path) and Level.ITEM in case.path
+    return few and not _paid_by_each(case) and not open_ended(case.view, case.node)
 
 
 @doubt(_SINGLE, seldom=True)
