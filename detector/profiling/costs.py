@@ -12,6 +12,7 @@ from awp_lint.detector.profiling.agent.selfcost import Cost
 from awp_lint.detector.profiling.idle import CAUSES, HOST, SYNC, Gaps, gaps
 from awp_lint.detector.profiling.join import Executions, call_costs, executions, tally
 from awp_lint.detector.profiling.owncost import own_ms
+from awp_lint.detector.profiling.plans import Build, builds
 from awp_lint.detector.profiling.program import build
 from awp_lint.detector.profiling.regions import main_thread, unit_marks, with_units
 from awp_lint.detector.profiling.session import MarkRecords, ProcessSession, Window, WindowKind
@@ -67,6 +68,8 @@ class TraceFacts:
     unflagged_pageable_ms: Floats = field(default_factory=lambda: np.empty(0))  # exposed pageable copies outside
     gpu_seen: bool = False
     compiled: bool = False  # a compiled region ran
+    builds: list[Build] = field(default_factory=list)  # plans of attention that were built
+    traced_ms: float = 0.0  # what all trace windows cover
     problems: list[str] = field(default_factory=list)
     traces: int = 0
 
@@ -133,6 +136,7 @@ def process_costs(process: ProcessSession, kind: str, load: Loader) -> Costs:
             seen += np.bincount(found.mark, minlength=count)[:count]
             astray += np.bincount(found.mark[spans.between(found.open)], minlength=count)[:count]
             joined = _Joined(trace, found, spans)
+            facts.traced_ms += (window.end_ns - window.start_ns) / 1e6
             parts.append(_traced(joined, count, facts, singles))
             for stretches in recorded:
                 traced[stretches].append(_recorded(spans, stretches))
@@ -284,6 +288,7 @@ def _traced(joined: _Joined, count: int, facts: TraceFacts, singles: Singles) ->
     links, costs, owner = joined.links, joined.costs, joined.owner
     facts.traces += 1
     facts.problems += [p for p in sanity(trace, links) if p not in facts.problems]
+    facts.builds += builds(trace, found.innermost, found.mark)
     facts.compiled |= any("ompiled" in name and "egion" in name for name in trace.names)
     _facts(joined, facts)
     own, every = tally(found, owner, costs, whole=False), tally(found, owner, costs, whole=True)

@@ -22,6 +22,7 @@ from awp_lint.detector.finding import (
     Verdict,
 )
 from awp_lint.detector.profiling.costs import Costs
+from awp_lint.detector.profiling.plans import attention_plans
 from awp_lint.detector.profiling.ranks import straggler
 from awp_lint.detector.profiling.recompiles import recompiles
 from awp_lint.detector.profiling.session import PlannedMark, ProcessSession
@@ -40,7 +41,8 @@ def extra_findings(
 ) -> list[Finding]:
     """What the run as a whole shows: of the device, of ranks, of the compiler."""
     own = [process for process, _ in processes]
-    return [*_device_findings(processes, findings, kind, picture), *_straggler(own, kind), *recompiles(own)]
+    plans = attention_plans([(process, costs.facts) for process, costs in processes], kind)
+    return [*_device_findings(processes, findings, kind, picture), *_straggler(own, kind), *recompiles(own), *plans]
 
 
 def _straggler(processes: Sequence[ProcessSession], kind: str) -> list[Finding]:

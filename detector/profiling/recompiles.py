@@ -54,37 +54,56 @@ def _finding(group: list[Compilation], watched_ms: float, ordinal: int) -> Findi
     first = group[0]
     took = sum(one.took_ms for one in group)
     times = f"{len(group)} time{'s' if len(group) > 1 else ''}"
-    message = f"`{first.function}` is compiled anew while it serves: {times}, {took:.0f} ms in all"
+    reasons = list(dict.fromkeys(one.reason for one in group if one.reason))
+    return made_anew(
+        (first.path, first.line, first.function),
+        f"`{first.function}` is compiled anew while it serves: {times}, {took:.0f} ms in all",
+        ("by Dynamo's own account of this run", *(f"because {reason}" for reason in reasons[:3])),
+        _REMEDY,
+        (len(group), took, watched_ms, "compiling"),
+        f"{ordinal}",
+    )
+
+
+def made_anew(
+    place: tuple[str, int, str],
+    message: str,
+    why: tuple[str, ...],
+    remedy: str,
+    price: tuple[int, float, float, str],
+    what: str,
+) -> Finding:
+    """AWP009 at a path, line and function. ``price``: how often, for how many ms in all, in how many ms that were
+    watched, and what it was spent on; ``what`` tells findings of one function apart."""
+    calls, took, watched_ms, spent = price
     percent = min(100 * took / watched_ms, 100.0) if watched_ms > 0 else 0.0
     dear = percent >= 100 * _SHARE
-    path = os.path.realpath(first.path)
+    path = os.path.realpath(place[0])
     shown = os.path.relpath(path)
     shown = path if shown.startswith("..") else shown.replace(os.sep, "/")
     library = f"{os.sep}site-packages{os.sep}" in path
-    what = f"{RULE}\0{module_of(path)}\0{first.function}\0{ordinal}"
-    key = hashlib.blake2b(what.encode("utf-8", "surrogateescape"), digest_size=8).hexdigest()
-    reasons = list(dict.fromkeys(one.reason for one in group if one.reason))
+    key = f"{RULE}\0{module_of(path)}\0{place[2]}\0{what}"
     return Finding(
-        id=key,
+        id=hashlib.blake2b(key.encode("utf-8", "surrogateescape"), digest_size=8).hexdigest(),
         rule=RULE,
         name="recompiles",
         path=shown,
-        span=Span(first.line, 1, first.line, 2),
-        function=first.function,
+        span=Span(place[1], 1, place[1], 2),
+        function=place[2],
         message=message,
-        why=("by Dynamo's own account of this run", *(f"because {reason}" for reason in reasons[:3])),
+        why=why,
         root_cause=RootCause.RUNTIME,
         frequency="unknown",
         confidence=Confidence.HIGH,
         origin="dependency" if library else "project",
-        fix=Fix(_REMEDY, Safety.MANUAL),
+        fix=Fix(remedy, Safety.MANUAL),
         evidence=Evidence(
             Verdict.CONFIRMED if dear else Verdict.PRESENT_BUT_FREE,
-            f"{took:.0f} ms of compiling in {watched_ms / 1e3:.1f} s that were watched",
+            f"{took:.0f} ms of {spent} in {watched_ms / 1e3:.1f} s that were watched",
             scope="host",
             unit="run",
-            calls=len(group),
-            calls_per_unit=float(len(group)),
+            calls=calls,
+            calls_per_unit=float(calls),
             host_ms=took,
             predicted_saving=PredictedSaving(took, percent, 0.0, percent, "nothing is compiled while it serves")
             if dear
