@@ -74,8 +74,10 @@ class ConstantUpload(Rule):
         """
     safety = """
         Unsafe: a number is filled on the device (`torch.full((), x, device=device)`), a literal is made once for each
-        device by a small function with a cache, which holds where nobody writes into the tensor. Other numbers are made
-        in pinned memory and copied without waiting. What is no call of `torch.tensor` gets a recommendation.
+        device by a small function with a cache, which holds where nobody writes into the tensor; likewise a constant of
+        the module (`MEAN`). Other numbers are made on the host and copied with `non_blocking=True`: as few as these are
+        taken aside by the driver, and to pin them first takes longer than the copy. What is no call of `torch.tensor`
+        gets a recommendation.
         """
     references = (
         "huggingface/transformers#20061 a constant made on the device",
@@ -131,7 +133,7 @@ class ConstantUpload(Rule):
                 f"use `{data}` as a number, or fill on the device: `torch.full((), {data}, device={upload.device})`"
             )
         else:
-            action = f"keep `{data}` in a buffer, or copy it from pinned memory with `non_blocking=True`"
+            action = f"keep `{data}` in a buffer, or copy it with `non_blocking=True`"
         yield Candidate(
             node=node,
             message=f"`{data}` is copied to the device {often(frequency)} and the host waits".replace("  ", " "),
@@ -147,7 +149,7 @@ class ConstantUpload(Rule):
         )
 
     def rewrite(self, candidate: Candidate, definition: Definition) -> Fix | None:
-        from awp_lint.rules.memory.uploads import filled_there, kept_constant, uploaded_pinned
+        from awp_lint.rules.memory.uploads import filled_there, kept_constant, uploaded_ahead
 
         upload = candidate.data
         if isinstance(candidate.node, ast.Subscript) and isinstance(upload, ast.expr):
@@ -161,9 +163,9 @@ class ConstantUpload(Rule):
         filled = filled_there(upload.made, upload.data, upload.moved, definition)
         if filled is not None:
             return filled
-        if _literal(upload.data):
+        if _literal(upload.data) or _named_constant(upload.data, definition.view):
             return kept_constant(upload.made, upload.moved, definition)
-        return uploaded_pinned(upload.made, upload.moved, definition)
+        return uploaded_ahead(upload.made, upload.moved, definition)
 
 
 def _by_index(node: ast.Subscript, view: FunctionView) -> Iterator[Candidate]:
@@ -228,8 +230,8 @@ def _upload(call: ast.Call, view: FunctionView) -> _Upload | None:
     data = _packed(moved.made, view)
     if data is None or argument(moved.made, None, "device") is not None:
         return None
-    if argument(moved.made, None, "pin_memory") is not None and argument(call, None, "non_blocking") is not None:
-        return None  # pinned and asynchronous: the good form
+    if argument(call, None, "non_blocking") is not None:
+        return None  # numbers are few: the host does not wait, pinned or not
     device_text = f"{short(moved.like, 30)}.device" if moved.like is not None else '"cuda"'
     shown = short(moved.device, 40) if moved.device is not None else device_text
     return _Upload(moved.made, data, shown, moved)
@@ -269,6 +271,14 @@ def _packed(call: ast.Call, view: FunctionView) -> ast.expr | None:
     if value.kind is Kind.UNKNOWN and not _literal(data):
         return None
     return data
+
+
+def _named_constant(node: ast.expr, view: FunctionView) -> bool:
+    """A constant of the module, or one that it imports, by its name."""
+    if not isinstance(node, ast.Name) or not node.id.isupper() or view.assignments(node.id):
+        return False
+    arguments = getattr(view.node, "args", None)
+    return arguments is None or node.id not in {part.arg for part in ast.walk(arguments) if isinstance(part, ast.arg)}
 
 
 def _literal(node: ast.expr) -> bool:

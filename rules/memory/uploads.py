@@ -1,4 +1,4 @@
-"""Host data that reaches the device without a wait: filled there, kept there, or copied from pinned memory."""
+"""Host data that reaches the device without a wait: filled there, kept there, or copied without waiting."""
 
 from __future__ import annotations
 
@@ -148,8 +148,12 @@ def _draws(view: FunctionView) -> bool:
     return any("rand" in callee(call) or callee(call) in ("normal", "multinomial", "bernoulli") for call in calls)
 
 
-def uploaded_pinned(made: ast.Call, moved: Move | None, definition: Definition) -> Fix | None:
-    """``torch.tensor(data, device=…)`` of data that change: made in pinned memory and copied without waiting."""
+def uploaded_ahead(made: ast.Call, moved: Move | None, definition: Definition) -> Fix | None:
+    """``torch.tensor(data, device=…)`` of data that change: made on the host and copied without waiting.
+
+    Not from pinned memory: up to a megabyte the driver takes a copy of pageable memory aside at once and does not wait
+    for the device; to pin it first takes longer than the copy (`benchmarks/results/copies-h200.txt`).
+    """
     if definition.file.target.device not in ("cuda", "rocm") or callee(made) != "tensor" or len(made.args) != 1:
         return None
     if any(k.arg not in ("device", "dtype") for k in made.keywords) or (moved is not None and moved.call.keywords):
@@ -161,14 +165,13 @@ def uploaded_pinned(made: ast.Call, moved: Move | None, definition: Definition) 
     if device is None or "\n" in definition.text(place):
         return None
     types = "".join(f", dtype={definition.text(k.value)}" for k in made.keywords if k.arg == "dtype")
-    pin = f"pin_memory={definition.torch_name('torch.cuda')}.is_available()"
-    code = f"{definition.text(made.func)}({data}{types}, {pin}).to({definition.text(device)}, non_blocking=True)"
+    code = f"{definition.text(made.func)}({data}{types}).to({definition.text(device)}, non_blocking=True)"
     return Fix(
-        title=f"copy `{short(made.args[0], 30)}` from pinned memory, without waiting",
+        title=f"copy `{short(made.args[0], 30)}` without waiting",
         safety=Safety.UNSAFE,
         edits=(definition.replace(place, code),),
-        effects=(Effect.TIMING, Effect.MEMORY),
-        requires=(f"`{short(made.args[0], 30)}` holds Python numbers, and pinning works (not on WSL)",),
+        effects=(Effect.TIMING,),
+        requires=(f"`{short(made.args[0], 30)}` holds Python numbers",),
     )
 
 

@@ -5,6 +5,9 @@ import torch
 from torch import nn
 
 
+MEAN = (0.485, 0.456, 0.406)
+
+
 class Model(nn.Module):
     def __init__(self, layers: nn.ModuleList):
         super().__init__()
@@ -19,6 +22,8 @@ class Model(nn.Module):
             size = torch.tensor(length, device=device)  # expect: AWP601
             window = torch.from_numpy(np.hanning(16)).to(device)  # expect: AWP601
             table = torch.tensor((0, 1, 2, 3)).cuda()  # expect: AWP601
+            mean = torch.tensor(MEAN, device=device)  # expect: AWP601
+            lengths = torch.tensor([length + row for row in range(3)], device=device)  # expect: AWP601
             bounds = torch.as_tensor([0, length], device=device)  # expect: AWP601
-            hidden_states = layer(hidden_states, scale, lowest, size, window, table, bounds)
+            hidden_states = layer(hidden_states, scale, lowest, size, window, table, bounds, mean, lengths)
         return hidden_states
