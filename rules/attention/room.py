@@ -60,7 +60,11 @@ def appended(call: ast.Call, definition: Definition) -> Fix | None:
             definition.replace(call, f"{name}({old}, {new}, {definition.text(dim)})"),
         ),
         effects=(Effect.MEMORY, Effect.ALIASING),
-        requires=("nothing writes into the result, or needs it contiguous", "it is not compiled or captured"),
+        requires=(
+            "nothing writes into the result, or needs it contiguous",
+            "it is not compiled or captured",
+            "the cache is large: of less than some 10 MB a layer `torch.cat` makes the copy sooner than this is called",
+        ),
     )
 
 
