@@ -64,9 +64,10 @@ class CatKvCache(Rule):
         Unsafe: what is appended goes into spare room behind the cache, which doubles when it is full. The values are
         the same; the result is a view of a larger tensor, so that nothing may write into it or view it as contiguous.
         A cache that was sliced, reordered or appended to before is copied, as it was. It pays for large caches: on an
-        H200 the call takes 12 us on the host and `torch.cat` 8 us, of a cache of 4 MB as of one of 100 kB. Better still, where its largest
-        length is known: allocate it once and write the new slice (`cache[:, :, position] = key`), or use the library's
-        static cache; the step-loop patch (AWP401) brings one where it understands the loop.
+        H200 the call takes 12 us on the host and `torch.cat` 8 us, of a cache of 4 MB as of one of 100 kB. Better
+        still, where its largest length is known: allocate it once and write the new slice
+        (`cache[:, :, position] = key`), or use the library's static cache; the step-loop patch (AWP401) brings one
+        where it understands the loop.
         """
     references = (
         "https://huggingface.co/docs/transformers/kv_cache",
