@@ -95,6 +95,9 @@ class ManualAttention(Rule):
         kernel's own fp32 accumulation. Rows in which everything is masked may differ, and a NaN in a masked place may
         no longer spread; an empty batch in a half type gives nothing on CUDA (seen with torch 2.11). An additive mask
         must have the queries' type.
+        On devices of compute capability 9.0 and 10.0 recent PyTorch hands half types to cuDNN first. It builds a plan
+        for every new combination of shapes: 33 to 730 ms each on an H200 with torch 2.11. Where lengths vary from call
+        to call, `torch.backends.cuda.enable_cudnn_sdp(False)` belongs to the patch; a profile run tells (AWP009).
         """
     manual = True
     tolerance = 16

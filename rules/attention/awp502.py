@@ -57,7 +57,8 @@ class EagerAttention(Rule):
         """
     safety = """
         Unsafe: `attn_implementation="eager"` becomes `"sdpa"`. Numbers differ in the last bits, and the weights are no
-        longer returned. Other switches get a recommendation.
+        longer returned. Where lengths vary from call to call, see AWP501 for cuDNN's plans. Other switches get a
+        recommendation.
         """
     tolerance = 16
     references = (

@@ -19,6 +19,9 @@ _NUMBER_NAMES = re.compile(r"scal|dim|d_k|d_head|d_kv|sqrt|norm|inv|temperature|
 _LINE = 110
 
 
+_SHAPES = "on H100 and B200: lengths repeat, or cuDNN's attention is off (a plan for every new shape, see AWP009)"
+
+
 class _NotUnderstood(Exception):
     """Some part has no counterpart in the fused call."""
 
@@ -57,7 +60,7 @@ def fused_call(attention: Attention, definition: Definition) -> Fix | None:
         safety=Safety.UNSAFE,
         edits=edits,
         effects=(Effect.NUMERICS,),
-        requires=tuple(arguments.requires),
+        requires=(*arguments.requires, _SHAPES),
     )
 
 
