@@ -20,7 +20,7 @@ from collections import Counter
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-_PASSING = re.compile(r"(\d+) passing examples, (\d+) failing")
+_PASSING = re.compile(r"(\d+) passing(?: examples)?, (\d+) failing")
 _TEST = re.compile(r"tests/test_fuzz.py::(\w+)")
 
 
@@ -33,6 +33,7 @@ def main() -> None:
     options = parser.parse_args()
     tried: Counter[str] = Counter()
     failures: list[str] = []
+    rounds = 0
     began = time.monotonic()
     while time.monotonic() - began < options.seconds:
         done = subprocess.run(
@@ -41,6 +42,7 @@ def main() -> None:
             cwd=ROOT, env={**os.environ, "AWP_LINT_FUZZ_EXAMPLES": str(options.examples)},
             capture_output=True, text=True,
         )  # fmt: skip
+        rounds += 1
         name = ""
         for line in done.stdout.splitlines():
             if (found := _TEST.match(line)) is not None:
@@ -50,7 +52,7 @@ def main() -> None:
         if done.returncode:
             failures.append(done.stdout[-6000:])
             print(done.stdout[-6000:], file=sys.stderr)
-    print(f"Python {platform.python_version()}, {time.monotonic() - began:.0f} s")
+    print(f"Python {platform.python_version()}, {time.monotonic() - began:.0f} s, {rounds} rounds")
     for name, count in sorted(tried.items()):
         print(f"  {count:>8}  {name}")
     print(f"rounds with failures: {len(failures)}")

@@ -4,6 +4,7 @@
 
 ``TESTS`` are pytest's: folders, files or single tests. A round runs each once, in one process, and the rounds stop
 after ``--times`` or with the first that ends behind ``--seconds``; Ctrl-C ends them too, and what was done is printed.
+Words for pytest itself come behind ``--``: ``-- --keep-duplicates FILE FILE`` runs a file twice a round.
 With ``--load`` so many processes of ours do nothing but compute meanwhile. Printed: rounds, how often each test ran and
 for how long, the load that was, and of each failure the test, the round and the last lines of what pytest said.
 """

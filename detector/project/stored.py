@@ -15,6 +15,7 @@ from functools import cache
 from typing import Any
 
 from awp_lint.detector.errors import UsageError
+from awp_lint.detector.finding import Confidence
 
 # Where these classes are; a name that ends in a dot stands for the modules below it.
 _MODULES = (
@@ -25,13 +26,28 @@ _MODULES = (
 _BUILTINS = frozenset(("frozenset", "set", "complex", "bytearray", "range", "slice"))
 
 
+#: Whether this Python writes members of enumerations as calls of ``getattr``, as 3.11.0 to 3.11.3 do; none is read.
+_BY_GETATTR = Confidence.HIGH.__reduce_ex__(5)[0] is getattr
+
+
+class _ByValue(pickle.Pickler):
+    """Writes members of enumerations as other Pythons do."""
+
+    def reducer_override(self, data: Any) -> Any:
+        return (type(data), (data.value,)) if isinstance(data, enum.Enum) else NotImplemented
+
+
 class StoredError(UsageError):
     """Bytes that are not what this tool has written; the message is one line."""
 
 
 def dumps(data: Any) -> bytes:
     """The bytes of our data."""
-    return pickle.dumps(data, protocol=5)
+    if not _BY_GETATTR:
+        return pickle.dumps(data, protocol=5)
+    out = io.BytesIO()
+    _ByValue(out, protocol=5).dump(data)
+    return out.getvalue()
 
 
 def loads(data: bytes) -> Any:

@@ -4,6 +4,7 @@ import os
 import pickle
 import sqlite3
 from collections import Counter, OrderedDict
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 
 from awp_lint.detector.cli import main
 from awp_lint.detector.finding import Confidence, Problem, Span
+from awp_lint.detector.project import stored
 from awp_lint.detector.project.cache import Cache
 from awp_lint.detector.project.stored import StoredError, dumps, loads
 from awp_lint.detector.semantics.values import Device, Kind, Value
@@ -27,6 +29,22 @@ OURS: list[Any] = [
 @pytest.mark.parametrize("data", OURS)
 def test_our_data_comes_back(data: Any) -> None:
     assert loads(dumps(data)) == data
+
+
+class Odd(Enum):
+    """Written as Python 3.11.0 to 3.11.3 write every enumeration."""
+
+    ONE = 1
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return getattr, (type(self), self.name)
+
+
+def test_members_of_enumerations_are_written_by_value_where_python_would_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert b"getattr" in dumps([Odd.ONE])
+    monkeypatch.setattr(stored, "_BY_GETATTR", True)
+    assert b"getattr" not in dumps([Odd.ONE])
+    assert all(loads(dumps(data)) == data for data in OURS)
 
 
 class Evil:
