@@ -26,7 +26,7 @@ _MODULES = (
 _BUILTINS = frozenset(("frozenset", "set", "complex", "bytearray", "range", "slice"))
 
 
-#: Whether this Python writes members of enumerations as calls of ``getattr``, as 3.11.0 to 3.11.3 do; none is read.
+#: Whether this Python writes members of enumerations as calls of ``getattr``, as 3.11.2 does; none is read.
 _BY_GETATTR = Confidence.HIGH.__reduce_ex__(5)[0] is getattr
 
 

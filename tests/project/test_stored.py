@@ -32,7 +32,7 @@ def test_our_data_comes_back(data: Any) -> None:
 
 
 class Odd(Enum):
-    """Written as Python 3.11.0 to 3.11.3 write every enumeration."""
+    """Written as Python 3.11.2 writes every enumeration."""
 
     ONE = 1
 
