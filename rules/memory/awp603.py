@@ -69,9 +69,10 @@ class BlockingCopy(Rule):
         """
     safety = """
         Unsafe: `.to` and `.cuda` of a host tensor get a pinned source and `non_blocking=True`, on machines that can
-        pin. Use the project's own helper for pinning where it has one; pinning is refused or useless on MPS and under
-        WSL. A tensor that turns out to be on the device is left as it is. What a function of the file makes of sizes
-        alone is kept, the last few by size and device.
+        pin; what `torch.tensor` made of Python numbers just before gets `non_blocking=True` alone. Use the project's
+        own helper for pinning where it has one; pinning is refused or useless on MPS and under WSL. A tensor that turns
+        out to be on the device is left as it is. What a function of the file makes of sizes alone is kept, the last
+        few by size and device.
         """
     references = (
         "https://docs.pytorch.org/tutorials/intermediate/pinmem_nonblock.html",
@@ -150,7 +151,7 @@ class BlockingCopy(Rule):
 
     def rewrite(self, candidate: Candidate, definition: Definition) -> Fix | None:
         from awp_lint.rules.memory.madethere import made_there
-        from awp_lint.rules.memory.uploads import kept_call, pinned
+        from awp_lint.rules.memory.uploads import kept_call, sent_ahead
 
         if not isinstance(candidate.node, ast.Call):
             return None
@@ -164,7 +165,7 @@ class BlockingCopy(Rule):
                 kept = kept_call(candidate.data, moved, definition)
                 if kept is not None:
                     return kept
-        return pinned(candidate.node, candidate.data, definition)
+        return sent_ahead(candidate.node, candidate.data, definition)
 
 
 def _host_source(call: ast.Call, view: FunctionView) -> ast.expr | None:

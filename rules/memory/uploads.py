@@ -11,6 +11,7 @@ from awp_lint.detector.semantics.view import FunctionView
 from awp_lint.rules.common import assigned_name, callee, method, short
 from awp_lint.rules.doubts import kept
 from awp_lint.rules.edits import cached_function, fresh_name, insert_before, pure_chain
+from awp_lint.rules.flow import binding
 from awp_lint.rules.memory.factories import Move
 from awp_lint.rules.nodemap import Definition, first_line
 
@@ -179,8 +180,12 @@ def _place(made: ast.Call, moved: Move | None) -> ast.Call:
     return moved.call if moved is not None else made
 
 
-def pinned(call: ast.Call, source: ast.expr, definition: Definition) -> Fix | None:
-    """``x.to(device)`` of a host tensor → pinned and asynchronous, on machines that can pin and where it is one."""
+def sent_ahead(call: ast.Call, source: ast.expr, definition: Definition) -> Fix | None:
+    """``x.to(device)`` of a host tensor → asynchronous, from pinned memory where it may be large.
+
+    Pinned on machines that can pin and where it is one of the host. What is made of Python numbers is small: see
+    :func:`uploaded_ahead`.
+    """
     if definition.file.target.device not in ("cuda", "rocm"):
         return None
     found = method(call)
@@ -200,6 +205,13 @@ def pinned(call: ast.Call, source: ast.expr, definition: Definition) -> Fix | No
     comma = "" if arguments == "(" else " " if arguments.endswith(",") else ", "
     if "\n" in arguments:
         return None
+    if _of_numbers(source, definition.view):
+        return Fix(
+            title=f"copy `{short(source, 30)}` without waiting",
+            safety=Safety.UNSAFE,
+            edits=(Edit(close, close, f"{comma}non_blocking=True"),),
+            effects=(Effect.TIMING,),
+        )
     return Fix(
         title=f"pin `{short(source, 30)}` and copy it without waiting",
         safety=Safety.UNSAFE,
@@ -210,6 +222,18 @@ def pinned(call: ast.Call, source: ast.expr, definition: Definition) -> Fix | No
         effects=(Effect.TIMING, Effect.MEMORY),
         requires=("pinning works (not on WSL)",),
     )
+
+
+def _of_numbers(source: ast.expr, view: FunctionView) -> bool:
+    """Whether a name holds what ``torch.tensor`` made of Python numbers just before."""
+    bound = binding(source, view)
+    if bound is None or not isinstance(bound[0], ast.Call) or len(bound[0].args) != 1:
+        return False
+    data = view.value(bound[0].args[0])
+    numbers = data.kind is Kind.SCALAR or (
+        data.kind is Kind.SEQUENCE and data.element is not None and data.element.kind is Kind.SCALAR
+    )
+    return numbers and view.qualified(bound[0].func) in ("torch.tensor", "torch.as_tensor")
 
 
 def kept_there(call: ast.Call, receiver: ast.expr, moved: Move, definition: Definition) -> Fix | None:

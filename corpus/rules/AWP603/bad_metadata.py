@@ -12,6 +12,8 @@ class Runner:
     def generate(self, input_ids: torch.Tensor, lengths: list, max_new_tokens: int) -> torch.Tensor:
         input_ids = input_ids.to("cuda")
         for step in range(max_new_tokens):
+            order = torch.tensor([length + step for length in lengths])
+            sorted_by = order.to(self.positions.device)  # expect: AWP603
             seq_lens = torch.tensor(lengths, dtype=torch.int32) + step
             starts = torch.cumsum(seq_lens, dim=0)
             seq_lens_gpu = seq_lens.to("cuda")  # expect: AWP603
