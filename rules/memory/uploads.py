@@ -15,6 +15,8 @@ from awp_lint.rules.flow import binding
 from awp_lint.rules.memory.factories import Move
 from awp_lint.rules.nodemap import Definition, first_line
 
+_LARGE = (Kind.TENSOR, Kind.NDARRAY)  # what may be large as an item of a list
+
 
 def filled_there(made: ast.Call, data: ast.expr, moved: Move | None, definition: Definition) -> Fix | None:
     """``torch.tensor(number, device=…)`` → ``torch.full((), number, device=…)``: the device fills it itself."""
@@ -230,9 +232,8 @@ def _of_numbers(source: ast.expr, view: FunctionView) -> bool:
     if bound is None or not isinstance(bound[0], ast.Call) or len(bound[0].args) != 1:
         return False
     data = view.value(bound[0].args[0])
-    numbers = data.kind is Kind.SCALAR or (
-        data.kind is Kind.SEQUENCE and data.element is not None and data.element.kind is Kind.SCALAR
-    )
+    several = data.kind is Kind.SEQUENCE and (data.element is None or data.element.kind not in _LARGE)
+    numbers = data.kind is Kind.SCALAR or several
     return numbers and view.qualified(bound[0].func) in ("torch.tensor", "torch.as_tensor")
 
 

@@ -13,7 +13,7 @@ class Runner:
         input_ids = input_ids.to("cuda")
         for step in range(max_new_tokens):
             order = torch.tensor([length + step for length in lengths])
-            sorted_by = (order.pin_memory() if order.is_cpu and torch.cuda.is_available() else order).to(self.positions.device, non_blocking=True)  # expect: AWP603
+            sorted_by = order.to(self.positions.device, non_blocking=True)  # expect: AWP603
             seq_lens = torch.tensor(lengths, dtype=torch.int32) + step
             starts = torch.cumsum(seq_lens, dim=0)
             seq_lens_gpu = (seq_lens.pin_memory() if seq_lens.is_cpu and torch.cuda.is_available() else seq_lens).to("cuda", non_blocking=True)  # expect: AWP603
