@@ -7,7 +7,7 @@ import re
 
 from awp_lint.detector.semantics.regions import is_template
 from awp_lint.detector.semantics.spare import adds_exports
-from awp_lint.detector.semantics.view import FileView, Level
+from awp_lint.detector.semantics.view import FileView, FunctionView, Level
 from awp_lint.rules.common import ancestors, beside_service
 from awp_lint.rules.doubts import default_none, off_by_default, off_in_keywords
 from awp_lint.rules.told import called_another_form, called_debugging, called_export
@@ -118,18 +118,42 @@ def chosen_implementation(case: Case) -> bool:
 
 @doubt()
 def mask_left_out(case: Case) -> bool:
-    """Where no mask is given to a layer that nothing shown calls: models and generation give one."""
-    if case.frequency.chain:
+    """Where no mask is given to a layer: models and generation give one, unless calls are seen that leave it out."""
+    masks = {name for name in _missing(case) if name.endswith("mask")}
+    if not masks:
         return False
-    optional = default_none(case.view)
+    return not case.frequency.chain or not masks.isdisjoint(_asked_for(case.view))
+
+
+@doubt()
+def ids_left_out(case: Case) -> bool:
+    """Where embeddings are given without the ids that they are of: generation gives ids."""
+    return "input_ids" in _missing(case) and "input_ids" in (_asked_for(case.view) | default_none(case.view))
+
+
+def _missing(case: Case) -> set[str]:
+    """Parameters and names that are None where the node stands: ``if name is None:``."""
+    found: set[str] = set()
+    known = default_none(case.view) | _asked_for(case.view)
     child: ast.AST = case.node
     for parent in ancestors(case.view, case.node):
         if isinstance(parent, ast.If) and child in parent.body and isinstance(parent.test, ast.Compare):
             name = parent.test.left.id if isinstance(parent.test.left, ast.Name) else ""
-            if isinstance(parent.test.ops[0], ast.Is) and name in optional and name.endswith("mask"):
-                return True
+            if isinstance(parent.test.ops[0], ast.Is) and name in known:
+                found.add(name)
         child = parent
-    return False
+    return found
+
+
+def _asked_for(view: FunctionView) -> frozenset[str]:
+    """Parameters without a default: every call gives something."""
+    arguments = getattr(view.node, "args", None)
+    if not isinstance(arguments, ast.arguments):
+        return frozenset()
+    positional = [*arguments.posonlyargs, *arguments.args]
+    needed = positional[: len(positional) - len(arguments.defaults)]
+    needed += [a for a, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if default is None]
+    return frozenset(argument.arg for argument in needed)
 
 
 @doubt("AWP10[1-5]")
@@ -229,6 +253,7 @@ DOUBTS = (
     keyword_option,
     chosen_implementation,
     mask_left_out,
+    ids_left_out,
     beside_its_sibling,
     written_to_file,
     of_a_loss,

@@ -54,3 +54,29 @@ PICKING = """
 def test_an_option_to_pick_by(default: str, test: str, hidden: bool) -> None:
     code = PICKING.format(default=default, test=test)
     assert (levels(code, "AWP111") <= {"low"}) is hidden
+
+
+def test_where_a_mask_or_the_ids_are_left_out() -> None:
+    """A parameter without a default is given by every call; generation gives masks and ids."""
+    code = """
+        import torch
+
+        class Attention(torch.nn.Module):
+            def forward(self, hidden_states: torch.Tensor, {name}):
+                if {name} is None:
+                    {name} = torch.ones(hidden_states.shape[0], hidden_states.shape[1]).to(hidden_states.device)
+                return hidden_states * {name}[..., None]
+
+        class Model(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layers = torch.nn.ModuleList([Attention() for _ in range(8)])
+
+            def forward(self, hidden_states: torch.Tensor, attention_mask=None):
+                for layer in self.layers:
+                    hidden_states = layer(hidden_states, attention_mask)
+                return hidden_states
+    """
+    assert levels(code.format(name="query_attn_mask"), "AWP602") <= {"low"}
+    assert levels(code.format(name="input_ids"), "AWP602") <= {"low"}
+    assert levels(code.format(name="table"), "AWP602") & {"medium", "high"}
