@@ -76,17 +76,31 @@ def attention_plans(processes: Sequence[tuple[ProcessSession, TraceFacts]], kind
         place = _place(process, facts, kind) if facts.builds else None
         if place is None:
             continue
-        count, took = len(facts.builds), sum(build.ms for build in facts.builds)
-        message = (
-            f"`scaled_dot_product_attention` builds {count} plan{'s' if count > 1 else ''} of cuDNN while it serves, "
-            f"{took:.0f} ms in all: one for each new combination of shapes"
-        )
         longest = max(build.ms for build in facts.builds)
         why = (f"the operator of cuDNN's attention took up to {longest:.0f} ms on the host, outside of any launch",)
-        one = made_anew(place, message, why, _REMEDY, (count, took, facts.traced_ms, "building plans"), "attention")
+        price = (len(facts.builds), _took_ms(facts), facts.traced_ms, "building plans")
+        one = made_anew(place, _message(facts), why, _REMEDY, price, "attention")
         if all(one.id != other.id for other in found):  # of another process
             found.append(one)
     return found
+
+
+def plan_notes(processes: Sequence[tuple[ProcessSession, TraceFacts]], kind: str) -> list[str]:
+    """The same where nothing tells the place, as of a trace that somebody else recorded."""
+    told = [facts for process, facts in processes if facts.builds and _place(process, facts, kind) is None]
+    return [f"AWP009 recompiles: {_message(facts)}; {_REMEDY}" for facts in told]
+
+
+def _message(facts: TraceFacts) -> str:
+    count = len(facts.builds)
+    return (
+        f"`scaled_dot_product_attention` builds {count} plan{'s' if count > 1 else ''} of cuDNN while it serves, "
+        f"{_took_ms(facts):.0f} ms in all: one for each new combination of shapes"
+    )
+
+
+def _took_ms(facts: TraceFacts) -> float:
+    return sum(build.ms for build in facts.builds)
 
 
 def _place(process: ProcessSession, facts: TraceFacts, kind: str) -> tuple[str, int, str] | None:

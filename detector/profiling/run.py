@@ -189,7 +189,7 @@ def _told(finding: Finding, evidence: Evidence | None) -> Evidence | None:
 def _analyse(
     session: Session, findings: Sequence[Finding], telemetry: Mapping[str, Any] | None, load: Callable[[str], Trace]
 ) -> ProfileOutcome:
-    from awp_lint.detector.profiling import census, costs, counts, diagnosis, evidence, extras, units, verdicts
+    from awp_lint.detector.profiling import census, costs, counts, diagnosis, evidence, extras, plans, units, verdicts
     from awp_lint.detector.profiling.telemetry import power_limited
 
     started = time.monotonic()
@@ -226,6 +226,7 @@ def _analyse(
     if any(isinstance(process.census, tuple) for process in session.processes):
         extra = [finding for finding in extra if finding.rule != census.RULE]  # it has the lines
     notes = [*_notes(session), *extras.device_notes(telemetry)]
+    notes += plans.plan_notes([(process, analysed.facts) for process, analysed in processes], kind)
     return ProfileOutcome(judged, profile, extra, notes, session.exit_code)
 
 

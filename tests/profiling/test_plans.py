@@ -9,9 +9,11 @@ from handmade import SessionBuilder, TraceBuilder, finding
 
 from awp_lint.detector.finding import Event, Finding, Verdict
 from awp_lint.detector.profiling.costs import process_costs
+from awp_lint.detector.profiling.external import session_of
 from awp_lint.detector.profiling.extras import extra_findings
 from awp_lint.detector.profiling.kineto import load
 from awp_lint.detector.profiling.plans import OPERATOR
+from awp_lint.detector.profiling.run import analyse
 from awp_lint.detector.profiling.session import WindowKind
 
 STEP = 100_000.0  # us
@@ -55,3 +57,15 @@ def test_builds_are_counted_at_the_innermost_mark(tmp_path: Path, marked: bool, 
 
 def test_where_all_plans_are_there_nothing_is_said(tmp_path: Path) -> None:
     assert plans_of(tmp_path, marked=True, built=()) == []
+
+
+def test_of_a_trace_without_a_place_a_note_tells(tmp_path: Path) -> None:
+    trace = TraceBuilder()
+    for step, took in enumerate((60.0, 40_000.0, 60.0)):
+        trace.host("cpu_op", OPERATOR, step * STEP, took)
+        trace.launch(step * STEP + took - 30, 20.0, step * STEP + took, 15.0)
+    path = trace.write(tmp_path / "trace.json")
+    outcome = analyse(session_of(load(path), path, [])[0], [])
+    assert outcome.extra_findings == []
+    (note,) = (note for note in outcome.notes if note.startswith("AWP009"))
+    assert "builds 1 plan of cuDNN" in note and "enable_cudnn_sdp(False)" in note
