@@ -31,6 +31,8 @@ class Agent:
         self.backend.start()
         if attached and self.backend.name == "monitoring":
             self.backend.take_running()
+        elif attached and self.plan.waits_for_late():
+            self._wake()  # torch is there, so that its import will not do it
         if self.plan.names and self.plan.options.get("whole"):
             self.schedule.whole()
 

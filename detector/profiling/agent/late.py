@@ -18,6 +18,7 @@ from awp_lint.detector.profiling.agent.pace import Pace
 from awp_lint.detector.profiling.agent.state import State
 
 _PATIENCE = 60.0  # s for the parent to answer; it promises to be quicker
+_MISSED = 3.0  # s of looking at stacks without meeting a call of a torch module
 _LOOK = 0.005  # s from one look at the threads' frames to the next
 _LEAST, _MOST, _UNITS = 0.3, 2.0, 3  # s to look for hot code, and units that it is to hold
 
@@ -32,6 +33,8 @@ class Late:
         self.pace = pace
         self.wait = wait
         self.since_ns = 0  # when the marks came; 0 where none did
+        self._looking = 0.0  # since when a call of a torch module is looked for
+        self._asked = False
 
     def adopt(self) -> bool:
         """Tell the parent what is hot, wait for its answer, place the marks. Whether there are any."""
@@ -62,14 +65,39 @@ class Late:
         return True
 
     def forward_runs(self) -> None:
-        """Where no mark and no callback tells: whether a torch module's call stands on a thread's stack now."""
-        own = get_ident()
+        """Where no mark and no callback tells: whether a torch module's call stands on a thread's stack now.
+
+        Calls that are over in no time are hardly ever met so: after some seconds the next one is asked to tell.
+        """
+        own, now = get_ident(), perf_counter()
+        self._looking = self._looking or now
+        if now - self._looking > _MISSED:
+            self._ask()
         for thread, frame in sys._current_frames().items():
             step: Any = frame if thread != own else None
             while step is not None and self.state.forward is None:
                 if step.f_code.co_name == "_call_impl":
                     self.state.forward_seen(step.f_code)
                 step = step.f_back
+
+    def _ask(self) -> None:
+        """Have the next call of a torch module tell, by a hook that takes itself away; none where Dynamo is loaded,
+        which would see it."""
+        modules: Any = sys.modules.get("torch.nn.modules.module")
+        register = getattr(modules, "register_module_forward_pre_hook", None)
+        if self._asked or register is None or "torch._dynamo" in sys.modules:
+            return
+        self._asked = True
+        state = self.state
+
+        def told(*_: object) -> None:
+            try:
+                handle.remove()
+                state.forward_seen(modules.Module._call_impl.__code__)
+            except Exception as fault:
+                state.record.error("the first call of a torch module could not be noted", fault)
+
+        handle = register(told)
 
     def _hot(self) -> set[str]:
         """Files whose code runs now: those that the back end meets, and those on the threads' stacks."""

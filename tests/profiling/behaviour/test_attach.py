@@ -159,3 +159,40 @@ def test_one_who_asks_and_dies_leaves_nothing(running: Running) -> None:
     session = running.attach(duration=2)
     assert isinstance(session, Session)
     check_record(running.both(session), session.processes[0])
+
+
+SELDOM = """
+import time
+import torch
+
+model = torch.nn.Linear(4, 4)
+print("up", flush=True)
+with torch.inference_mode():
+    while True:
+        model(torch.ones(4))
+        time.sleep(0.2)
+"""
+
+
+@pytest.mark.torch
+def test_a_program_without_a_mark_whose_modules_run_in_no_time(tmp_path: Path) -> None:
+    """Nothing of it passes by where marks are compiled in, and no look at its threads meets a module's call."""
+    pytest.importorskip("torch")
+    program, report = tmp_path / "seldom.py", tmp_path / "report.json"
+    program.write_text(SELDOM, encoding="utf-8")
+    (tmp_path / "runtime").mkdir(mode=0o700)
+    env = {**os.environ, "XDG_RUNTIME_DIR": str(tmp_path / "runtime")}
+    tool = [sys.executable, "-m", "awp_lint"]
+    with subprocess.Popen([*tool, "--agent", sys.executable, str(program)], stdout=subprocess.PIPE, env=env) as serving:
+        try:
+            assert serving.stdout is not None
+            assert serving.stdout.readline() == b"up\n"
+            attach = [str(program), "--isolated", "--format", "json", "--output", str(report)]
+            attach += ["--attach", str(serving.pid), "--duration", "2"]
+            done = subprocess.run([*tool, *attach], env=env, capture_output=True, timeout=90, check=False)
+        finally:
+            serving.terminate()
+    assert done.returncode == 0, done.stderr
+    profile = json.loads(report.read_text(encoding="utf-8"))["profile"]
+    assert profile["unit"] == "run"
+    assert profile["unit_ms"] > 0
