@@ -61,7 +61,7 @@ class CatKvCache(Rule):
         - A dynamic cache chosen on purpose: a static one costs memory and work for its whole length.
         """
     safety = """
-        Unsafe: what is appended goes into spare room behind the cache, which doubles when it is full. The values are
+        Unsafe: what is appended goes into spare room behind the cache, up to the next power of two. The values are
         the same; the result is a view of a larger tensor, so that nothing may write into it or view it as contiguous.
         A cache that was sliced, reordered or appended to before is copied, as it was. It pays for large caches: on an
         H200 the call takes 12 us on the host and `torch.cat` 8 us, of a cache of 4 MB as of one of 100 kB. Better

@@ -10,7 +10,8 @@ from awp_lint.rules.edits import above_definition, fresh_name, pure_chain
 from awp_lint.rules.nodemap import Definition
 
 #: The room is remembered with the tensor that fills it. Where it was sliced, reordered or appended to before, there is
-#: none that is free, and everything is copied as ``cat`` would.
+#: none that is free, and everything is copied as ``cat`` would. It is as long as a power of two, so that tensors of one
+#: length have the same strides whatever they began with: cuDNN keeps its plans of attention by shape and stride.
 _HELPER = '''\
 def {name}(past, new, dim):
     """`torch.cat((past, new), dim)`, but `new` goes into spare room behind `past` where there is some."""
@@ -24,7 +25,7 @@ def {name}(past, new, dim):
         return {cat}((past, new), dim)
     room, used = getattr(past, "_room", ([None], -1))
     if used != length or len(room) != 2 or room[1] != length or room[0].shape[dim] < total:
-        whole[dim] = 2 * total
+        whole[dim] = 1 << total.bit_length()
         room = [past.new_empty(whole), total]
         room[0].narrow(dim, 0, length).copy_(past)
     room[0].narrow(dim, length, total - length).copy_(new)

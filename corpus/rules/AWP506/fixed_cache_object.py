@@ -16,7 +16,7 @@ def _appended(past, new, dim):
         return torch.cat((past, new), dim)
     room, used = getattr(past, "_room", ([None], -1))
     if used != length or len(room) != 2 or room[1] != length or room[0].shape[dim] < total:
-        whole[dim] = 2 * total
+        whole[dim] = 1 << total.bit_length()
         room = [past.new_empty(whole), total]
         room[0].narrow(dim, 0, length).copy_(past)
     room[0].narrow(dim, length, total - length).copy_(new)
