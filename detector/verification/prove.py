@@ -18,7 +18,7 @@ from awp_lint.detector.verification.launching import Launched, Launcher, Request
 from awp_lint.detector.verification.outcome import Equality, verification
 from awp_lint.detector.verification.overlay import PatchTrial
 from awp_lint.detector.verification.statistics import RESOLUTION, chance, holm
-from awp_lint.detector.verification.trials import hopeless, provable, trial_of
+from awp_lint.detector.verification.trials import distinct, hopeless, provable, trial_of
 from awp_lint.detector.verification.verdict import suspicious
 from awp_lint.detector.verification.words import as_dict, words
 from awp_lint.detector.verification.work import Work, allowed, changes_rounding, failure, judge_outputs, place, whole
@@ -88,6 +88,7 @@ class _Prover:
         self.began = time.monotonic()
         self.proof = Proof()
         self.works: list[Work] = []
+        self.alike: list[tuple[Finding, Finding]] = []  # a finding, and the one that was tried with the same patch
         self.launches = 0
         self.start = _START  # s until a launch measures, as far as known
         self.whole: float | None = None  # s that a launch takes whose program ends by itself
@@ -99,7 +100,7 @@ class _Prover:
     # -- all of them --
 
     def all(self, findings: Sequence[Finding], only: Sequence[str]) -> None:
-        wanted = sorted(provable(findings, only), key=hopeless)  # stable: what the run refuted comes last
+        wanted, self.alike = distinct(sorted(provable(findings, only), key=hopeless))  # stable: the refuted come last
         reserve = self.budget * _JOINT if len(wanted) > 1 else 0.0
         room = self.budget - reserve - self.start
         most = max(1, int(room / (_LEAST + _LOOK)))
@@ -304,6 +305,9 @@ class _Prover:
     def finished(self) -> Proof:
         """The proof, with what is needed to read it."""
         proof = self.proof
+        for finding, tried in self.alike:
+            if (found := proof.by_finding.get(tried.id)) is not None:
+                self._put(finding, replace(found, notes=(f"the patch of {tried.rule} is the same", *found.notes)))
         if self.launcher.interrupted:
             proof.notes.append("interrupted: what was verified until then is shown")
         joint = proof.joint

@@ -34,6 +34,18 @@ def hopeless(finding: Finding) -> bool:
     return finding.evidence is not None and finding.evidence.verdict in _HOPELESS
 
 
+def distinct(findings: Sequence[Finding]) -> tuple[list[Finding], list[tuple[Finding, Finding]]]:
+    """The findings with patches of their own, and each other one beside the one whose patch is the same."""
+    first: dict[object, Finding] = {}
+    alike: list[tuple[Finding, Finding]] = []
+    for finding in findings:
+        assert finding.fix is not None
+        key = (finding.path, finding.fix.edits, finding.fix.others)
+        if first.setdefault(key, finding) is not finding:
+            alike.append((finding, first[key]))
+    return list(first.values()), alike
+
+
 def trial_of(findings: Sequence[Finding], read: Callable[[str], Source], name: str) -> PatchTrial:
     """The trial of all these patches together; a patch that clashes with a better one is left out.
 

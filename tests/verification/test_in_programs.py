@@ -71,6 +71,7 @@ def test_patches_are_told_apart_in_one_launch(program: Path) -> None:
         finding(program, "BREAKS", work, "total += missing"),
         finding(program, "UNUSED", "return 1", "return 2 - 1"),
         finding(program, "NOMODULE", "import time\n", "import time\nimport not_there_at_all\n"),
+        dataclasses.replace(finding(program, "AGAIN", work, "total += missing"), rule="OTHER"),
     ]
     before = program.read_bytes()
     proof, found = _prove(program.parent, findings, 10_000, 32.0)
@@ -85,6 +86,8 @@ def test_patches_are_told_apart_in_one_launch(program: Path) -> None:
     assert "mutation of self.seen" in found["LOST"].equality
     assert found["BREAKS"].verdict is V.DOES_NOT_RUN
     assert "NameError" in found["BREAKS"].equality
+    assert found["AGAIN"].verdict is V.DOES_NOT_RUN  # tried once, and told of both
+    assert found["AGAIN"].notes[0] == "the patch of BREAKS is the same"
     assert found["UNUSED"].verdict is V.NOT_EXERCISED
     assert found["NOMODULE"].verdict is V.DOES_NOT_RUN
     assert not proof.proven
