@@ -157,6 +157,8 @@ SYNC = (
     Case("AWP101", "cut rows", s.CUT, lambda t: [(lambda ids: t.fixed(16)[ids % 16, None], t.ids(3, 5, 4))],
          kinds=("plain", "strided", "empty"), has="output_host[row][mask_host[row]].detach())", lacks="output[row]["),
     Case("AWP102", "select", s.SELECT, _masked, kinds=SAFE, has="torch.where(after > before", lacks="if after"),
+    Case("AWP102", "returned", s.RETURNED, lambda t: [(t(3, 4), t(3, 4))], kinds=("plain", "strided", "nan"),
+         has="return torch.where(spread < 1e-5, frames - frames.mean()", lacks="else:"),
     Case("AWP102", "check", s.CHECK, _loops, kinds=SAFE, has="failed = failed |"),
     Case("AWP102", "nested", s.NESTED, _loops, kinds=SAFE, has="failed_2 = failed_2 |"),
     Case("AWP102", "guarded", s.GUARDED, _masked, kinds=SAFE, has="torch.where(padded", lacks="padded.any()"),

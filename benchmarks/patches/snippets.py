@@ -80,6 +80,35 @@ def run(timesteps):
     return Pipeline()(timesteps, timesteps)
 """
 
+RETURNED = """
+import torch
+
+def normalise(frames: torch.Tensor) -> torch.Tensor:
+    spread = frames.std()
+    if spread < 1e-5:
+        return frames - frames.mean()
+    return (frames - frames.mean()) / spread
+
+def rescaled(noise: torch.Tensor, guided: torch.Tensor) -> torch.Tensor:
+    if noise.std() > guided.std():
+        return guided * (noise.std() / guided.std())
+    else:
+        return guided * 0.5
+
+def clamped(noise: torch.Tensor, guided: torch.Tensor) -> torch.Tensor:
+    if noise.std() > guided.std():
+        return guided.clamp_(-1.0, 1.0)
+    return guided
+
+@torch.no_grad()
+def run(x, y):
+    found = []
+    for step in range(3):
+        x = x * 1.5 + y
+        found += [normalise(x), normalise(x * 0), rescaled(x, y), rescaled(y, x), clamped(x, y.clone())]
+    return found
+"""
+
 SELECT = """
 import torch
 from torch import nn

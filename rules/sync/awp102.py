@@ -63,11 +63,12 @@ class DeviceTruth(Rule):
         - Asserts, debug and error paths, tests, training; fallback branches at low confidence only.
         """
     safety = """
-        Unsafe, and only where the branch is understood: a branch that computes new values of local tensors becomes
-        `torch.where`, a test around nothing but masked writes with that mask is dropped, an error check in a loop moves
-        behind it, a test for the end of a loop is made at every 8th pass, elements that a loop tests one by one are
-        read before it, all at once with `.tolist()` and what they are compared with by `.item()`. Each fix says what
-        has to hold. Other branches get a recommendation: decide once a request and pass a Python flag down.
+        Unsafe, and only where the branch is understood: a branch that computes new values of local tensors, or returns
+        one of two, becomes `torch.where`, a test around nothing but masked writes with that mask is dropped, an error
+        check in a loop moves behind it, a test for the end of a loop is made at every 8th pass, elements that a loop
+        tests one by one are read before it, all at once with `.tolist()` and what they are compared with by `.item()`.
+        Each fix says what has to hold. Other branches get a recommendation: decide once a request and pass a Python
+        flag down.
         """
     references = (
         "huggingface/transformers#39870 branches on device values inside layers",
