@@ -161,7 +161,16 @@ def analyse(
     require_numpy()
     from awp_lint.detector.profiling import kineto
 
-    return _analyse(session, findings, telemetry, kineto.load)
+    held: dict[str, Trace] = {}
+
+    def load(path: str) -> Trace:
+        """The trace, which is often the one that was asked for last."""
+        if path not in held:
+            held.clear()  # before the next is read: memory is for one
+            held[path] = kineto.load(path)
+        return held[path]
+
+    return _analyse(session, findings, telemetry, load)
 
 
 def with_late(

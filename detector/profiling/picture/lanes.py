@@ -178,7 +178,9 @@ def _device_lanes(trace: Trace, shown: Stretch) -> Iterator[_Lane]:
     several = len({device for device, _ in streams}) > 1
     for device, stream in streams[:MAX_STREAMS]:
         rows = work[(trace.device[work] == device) & (trace.stream[work] == stream)]
-        texts = [label(trace.names[number]) for number in trace.name[rows].tolist()]
+        numbers = trace.name[rows]
+        known = {number: label(trace.names[number]) for number in np.unique(numbers).tolist()}
+        texts = [known[number] for number in numbers.tolist()]
         kinds = [_WORK_WORDS[Cat(category)] for category in trace.category[rows].tolist()]
         words = f"GPU {device} stream {stream}" if several else f"stream {stream}"
         yield _Lane(words, "device", "device", trace.start[rows], trace.end[rows], texts, kinds)

@@ -199,13 +199,19 @@ def own_time(trace: Trace, rows: Ints) -> Ints:
         mine = np.flatnonzero(trace.thread[rows] == thread)
         begin, end = trace.start[rows[mine]].tolist(), trace.end[rows[mine]].tolist()
         order = np.lexsort((-trace.end[rows[mine]], trace.start[rows[mine]])).tolist()
+        around = [-1] * len(order)  # the event that each is nested in
         stack: list[int] = []
         for place in order:
-            while stack and end[stack[-1]] <= begin[place]:
+            at = begin[place]
+            while stack and end[stack[-1]] <= at:
                 stack.pop()
             if stack and end[place] <= end[stack[-1]]:
-                own[mine[stack[-1]]] -= took[mine[place]]
+                around[place] = stack[-1]
             stack.append(place)
+        outer = np.asarray(around, np.int64)
+        nested = outer >= 0
+        inside = np.bincount(outer[nested], weights=took[mine[nested]], minlength=mine.size)
+        own[mine] -= inside.astype(np.int64)
     return own
 
 
