@@ -87,12 +87,12 @@ def mutated_between(first: ast.stmt, last: ast.stmt, names: frozenset[str], view
     for statement in after(first, parent):
         if statement is last:
             return False
-        if any(written in names for written in _written(statement)):
+        if any(name in names for name in written(statement)):
             return True
     return True
 
 
-def _written(statement: ast.stmt) -> Iterator[str]:
+def written(statement: ast.stmt) -> Iterator[str]:
     """Names whose tensors a statement writes into."""
     for node in ast.walk(statement):
         target: ast.expr | None = None

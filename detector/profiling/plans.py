@@ -41,7 +41,6 @@ class Build:
     """One call that built a plan: the innermost mark around it (-1: none), and its time on the host."""
 
     mark: int
-    begun_ns: int
     ms: float
 
 
@@ -64,7 +63,7 @@ def builds(trace: Trace, innermost: Callable[[Ints, Ints], Ints], marks: Int32s)
         took = int(end - start - (np.minimum(trace.end[inside], end) - trace.start[inside]).sum())
         if took >= _BUILT_NS:
             around = int(innermost(np.array([thread]), np.array([start]))[0])
-            found.append(Build(int(marks[around]) if around >= 0 else -1, int(start), took / 1e6))
+            found.append(Build(int(marks[around]) if around >= 0 else -1, took / 1e6))
     return found
 
 

@@ -64,7 +64,7 @@ def appended(call: ast.Call, definition: Definition) -> Fix | None:
         requires=(
             "nothing writes into the result, or needs it contiguous",
             "it is not compiled or captured",
-            "the cache is large: of less than some 10 MB a layer `torch.cat` makes the copy sooner than this is called",
+            "the cache is large: of 4 MB and less a layer `torch.cat` makes the copy sooner than this is called",
         ),
     )
 

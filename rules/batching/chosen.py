@@ -9,7 +9,7 @@ from awp_lint.detector.finding import Edit, Effect, Fix, Safety
 from awp_lint.detector.semantics.values import Device
 from awp_lint.detector.semantics.view import FunctionView
 from awp_lint.rules.common import callee, method, names_in
-from awp_lint.rules.edits import indent_of, pure_chain, starts_line
+from awp_lint.rules.edits import indent_of, pure_chain, starts_line, written
 from awp_lint.rules.flow import binding, version
 from awp_lint.rules.nodemap import Definition
 
@@ -46,7 +46,7 @@ def chosen_alone(loop: ast.AST, definition: Definition) -> Fix | None:
     if not all(_idle_without(statement, places) for statement in loop.body[1:]) or _lasting(loop, header, view):
         return None
     name = next(part.id for part in ast.walk(selected) if isinstance(part, ast.Name))
-    if version(name, loop.body[0], view) != version(name, loop, view) or _written(loop, name):
+    if version(name, loop.body[0], view) != version(name, loop, view) or name in written(loop):
         return None
     chosen, start = definition.text(selected), definition.range(loop.target)[0]
     stop = definition.range(loop.iter)[1]
@@ -68,7 +68,10 @@ def chosen_alone(loop: ast.AST, definition: Definition) -> Fix | None:
         safety=Safety.UNSAFE,
         edits=tuple(edits),
         effects=(Effect.TIMING,),
-        requires=(f"every value of `{chosen}` is the number of {of} that the loop goes through",),
+        requires=(
+            f"every value of `{chosen}` is the number of {of} that the loop goes through",
+            "what a pass calls changes nothing where it is given no rows",
+        ),
     )
 
 
@@ -195,20 +198,5 @@ def _lasting(loop: ast.For, header: _Header, view: FunctionView) -> bool:
             if isinstance(part, ast.Name) and part.id == name
         }
         if any(use not in inside for use in view.uses(name)):
-            return True
-    return False
-
-
-def _written(loop: ast.For, name: str) -> bool:
-    """Whether a pass writes into the tensor of a name."""
-    for part in ast.walk(loop):
-        target: ast.expr | None = None
-        if isinstance(part, ast.Call) and (found := method(part)) is not None and found[1].endswith("_"):
-            target = found[0]
-        elif isinstance(part, ast.Subscript) and not isinstance(part.ctx, ast.Load):
-            target = part.value
-        while isinstance(target, ast.Subscript | ast.Attribute):
-            target = target.value
-        if isinstance(target, ast.Name) and target.id == name:
             return True
     return False

@@ -230,7 +230,8 @@ def _upload(call: ast.Call, view: FunctionView) -> _Upload | None:
     data = _packed(moved.made, view)
     if data is None or argument(moved.made, None, "device") is not None:
         return None
-    if argument(call, None, "non_blocking") is not None:
+    ahead = argument(call, None, "non_blocking")
+    if ahead is not None and not (isinstance(ahead, ast.Constant) and ahead.value is False):
         return None  # numbers are few: the host does not wait, pinned or not
     device_text = f"{short(moved.like, 30)}.device" if moved.like is not None else '"cuda"'
     shown = short(moved.device, 40) if moved.device is not None else device_text

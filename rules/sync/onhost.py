@@ -9,7 +9,7 @@ from awp_lint.detector.finding import Edit, Effect, Fix, Safety
 from awp_lint.detector.semantics.values import Device, Kind
 from awp_lint.detector.semantics.view import FunctionView
 from awp_lint.rules.common import callee, method, open_ended
-from awp_lint.rules.edits import fresh_name, insert_before
+from awp_lint.rules.edits import fresh_name, insert_before, written
 from awp_lint.rules.nodemap import Definition
 
 #: Calls whose work on some hundred rows is done on the host before a device has begun it, and that keep to the place
@@ -42,7 +42,11 @@ def on_host(node: ast.AST, definition: Definition) -> Fix | None:
     if not tensors or not body:
         return None
     helpers = _helpers(body, view)
-    if helpers is None or _writes(body, tensors) or not _closed(body, function, view):
+    if (
+        helpers is None
+        or any(name in tensors for statement in body for name in written(statement))
+        or not _closed(body, function, view)
+    ):
         return None
     device = fresh_name("origin", definition, function.lineno)
     returned = _returned(body, device, tensors, definition)
@@ -101,23 +105,6 @@ def _helpers(body: list[ast.stmt], view: FunctionView) -> list[str] | None:
 
 def _calls(body: list[ast.stmt]) -> Iterator[ast.Call]:
     return (part for statement in body for part in ast.walk(statement) if isinstance(part, ast.Call))
-
-
-def _writes(body: list[ast.stmt], tensors: list[str]) -> bool:
-    """Whether the caller's tensors are written to."""
-    for part in (part for statement in body for part in ast.walk(statement)):
-        target: ast.expr | None = None
-        if isinstance(part, ast.Call) and (found := method(part)) is not None and found[1].endswith("_"):
-            target = found[0]
-        elif isinstance(part, ast.Subscript | ast.Attribute) and not isinstance(part.ctx, ast.Load):
-            target = part.value
-        elif isinstance(part, ast.AugAssign):
-            target = part.target
-        while isinstance(target, ast.Subscript | ast.Attribute):
-            target = target.value
-        if isinstance(target, ast.Name) and target.id in tensors:
-            return True
-    return False
 
 
 def _closed(body: list[ast.stmt], function: ast.FunctionDef, view: FunctionView) -> bool:

@@ -222,5 +222,6 @@ def tensor(node: ast.expr, view: FunctionView) -> bool:
 
 
 def bracketed(node: ast.expr, code: str) -> str:
+    """Code of an expression as an operand: in brackets unless it holds together by itself."""
     atom = isinstance(node, ast.Name | ast.Attribute | ast.Call | ast.Subscript)
     return code if atom and "\n" not in code else f"({code})"

@@ -128,11 +128,11 @@ def mask_left_out(case: Case) -> bool:
 @doubt()
 def ids_left_out(case: Case) -> bool:
     """Where embeddings are given without the ids that they are of: generation gives ids."""
-    return "input_ids" in _missing(case) and "input_ids" in (_asked_for(case.view) | default_none(case.view))
+    return "input_ids" in _missing(case)
 
 
 def _missing(case: Case) -> set[str]:
-    """Parameters and names that are None where the node stands: ``if name is None:``."""
+    """Parameters that are None where the node stands: ``if name is None:``."""
     found: set[str] = set()
     known = default_none(case.view) | _asked_for(case.view)
     child: ast.AST = case.node
