@@ -10,8 +10,6 @@ kinds do not, the place's time hangs on what runs before it, and no timer tells 
 from __future__ import annotations
 
 import argparse
-import ast
-import itertools
 import statistics
 import sys
 import time
@@ -22,7 +20,7 @@ PLANTED = Path(__file__).resolve().parents[2] / "corpus" / "planted"
 sys.path.insert(0, str(PLANTED))
 
 from common import Options  # noqa: E402
-from truth import Clock, Plant, _loaded, _stopping, plants, timed_tree  # noqa: E402
+from truth import Clock, Plant, plants, timed_requests  # noqa: E402
 
 #: Its clock, the place's number in it, and its requests.
 Copy = tuple[Clock, int, Iterator[None]]
@@ -30,12 +28,8 @@ Copy = tuple[Clock, int, Iterator[None]]
 
 def copy(program: Path, planted: list[Plant], place: str, options: Options) -> Copy:
     """A copy of the program with timers at these places, that does a request when it is asked for the next one."""
-    tree: ast.Module = timed_tree(program, planted)
-    _stopping(tree)
     clock = Clock(len(planted))
-    space = _loaded(program, compile(tree, f"<timed {len(planted)} {program.name}>", "exec"), clock)
-    space["requests_for"] = lambda seconds: itertools.count()
-    return clock, [plant.id for plant in planted].index(place), space["serve"](options)
+    return clock, [plant.id for plant in planted].index(place), timed_requests(program, planted, clock, options)
 
 
 def main() -> int:

@@ -249,11 +249,7 @@ class Beside:
     def __init__(self, program: Path, options: Options) -> None:
         self._planted = plants(program)
         self._clock = Clock(len(self._planted))
-        tree = timed_tree(program, self._planted)
-        _stopping(tree)
-        space = _loaded(program, compile(tree, f"<timed {program.name}>", "exec"), self._clock)
-        space["requests_for"] = lambda seconds: itertools.count()
-        self._requests: Iterator[None] = space["serve"](options)
+        self._requests = timed_requests(program, self._planted, self._clock, options)
         self._own_ns = own_ns(self._clock)
 
     def request(self) -> None:
@@ -275,6 +271,16 @@ class Beside:
             found.append(summary(inside, turns_of(plant)))
         self._clock.reset()
         return found
+
+
+def timed_requests(program: Path, planted: list[Plant], clock: Clock, options: Options) -> Iterator[None]:
+    """The requests of a copy of a program with timers, one whenever the next is asked for."""
+    tree = timed_tree(program, planted)
+    _stopping(tree)
+    space = _loaded(program, compile(tree, f"<timed {program.name}>", "exec"), clock)
+    space["requests_for"] = lambda seconds: itertools.count()
+    requests: Iterator[None] = space["serve"](options)
+    return requests
 
 
 def _stopping(tree: ast.Module) -> None:
